@@ -24,6 +24,12 @@ test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, no
 test-disasm: venv $(SIM)
 	$(PY) python/suite/disasm.py --cache $(CACHE) --simulator $(SIM) $(ARGS)
 
+# Ten million runs of each litmus test. It prints a row of the table in docs/simulator/judging.md for each. `cargo test` runs a sample.
+LITMUS_RUNS ?= 10000000
+.PHONY: test-litmus
+test-litmus: ## the memory model of PTX on several host threads: LITMUS_RUNS of each litmus test
+	TEGRARM_TEST_LITMUS=$(LITMUS_RUNS) $(CARGO) test --release --locked -p sm87 --test sm -- litmus --nocapture
+
 # Kernels that nobody chose: every form of PTX that the assembler takes for sm_87, and corpora of programs: CUB, libcu++, cooperative
 # groups, matrix products, algorithms, and kernels of Numba. Both go on where they were stopped, print a line about how far they are,
 # and end with a table. ARGS="--only atom.global --level O3", for example. pytest runs a sample of each.

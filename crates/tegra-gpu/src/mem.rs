@@ -2,13 +2,13 @@
 //!
 //! There are two ways to the memory: [`Accessor`] for GPU addresses, through a page table, and [`Words`] for the few
 //! places that the kernel names directly (ring, USERD and doorbell page). No code here makes a Rust reference to plain
-//! bytes of such memory: words are accessed by atomics, and bulk data by pointer copies.
+//! bytes of such memory: words are accessed by atomics, and bulk data by [`whole::copy`], which never tears an aligned word.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tegra_hw::Place;
-use tegra_mm::{Access, Extent, FaultKind, MmuFault, Nature, PageTable, SYNCPOINT_STRIDE};
+use tegra_mm::{Access, Extent, FaultKind, MmuFault, Nature, PageTable, SYNCPOINT_STRIDE, whole};
 
 /// A contiguous piece of host memory behind a GPU address. The pointer is `None` for sparse mappings.
 struct Piece {
@@ -135,7 +135,7 @@ impl<'t> Accessor<'t> {
             let part = &mut to[done..done + piece.len];
             match piece.at {
                 // SAFETY: both ranges are `piece.len` long; `to` is private memory, so they cannot overlap.
-                Some(p) => unsafe { std::ptr::copy_nonoverlapping(p, part.as_mut_ptr(), part.len()) },
+                Some(p) => unsafe { whole::copy(p, part.as_mut_ptr(), part.len()) },
                 None => part.fill(0),
             }
             done += piece.len;
@@ -150,7 +150,7 @@ impl<'t> Accessor<'t> {
             let piece = self.piece(va.wrapping_add(done as u64), Access::Write, from.len() - done)?;
             if let Some(p) = piece.at {
                 // SAFETY: the same as for the read.
-                unsafe { std::ptr::copy_nonoverlapping(from.as_ptr().add(done), p, piece.len) };
+                unsafe { whole::copy(from.as_ptr().add(done), p, piece.len) };
             }
             done += piece.len;
         }
@@ -196,7 +196,7 @@ impl<'t> Accessor<'t> {
 fn move_piece(source: &Piece, target: &Piece, n: usize) {
     match (source.at, target.at) {
         // SAFETY: both pieces hold at least `n` bytes; `copy` allows them to overlap.
-        (Some(s), Some(t)) => unsafe { std::ptr::copy(s, t, n) },
+        (Some(s), Some(t)) => unsafe { whole::copy(s, t, n) },
         // SAFETY: the target holds at least `n` bytes.
         (None, Some(t)) => unsafe { std::ptr::write_bytes(t, 0, n) },
         (_, None) => {}

@@ -3,6 +3,7 @@
 
 use super::drawer::Kept;
 use super::mappings::Share;
+use super::whole;
 use memmap2::{MmapOptions, MmapRaw};
 use nix::errno::Errno;
 use nix::unistd::{Whence, lseek};
@@ -26,7 +27,7 @@ pub enum Nature {
 pub const SYNCPOINT_STRIDE: usize = 0x10000;
 
 /// Page-aligned host memory that stands for DRAM pages. Callers map the same pages through the buffer's descriptor, so
-/// every byte may change at any time. Accesses are therefore volatile or atomic and never go through references.
+/// every byte may change at any time. Accesses are therefore volatile, atomic, or made by [`whole`], and never go through references.
 #[derive(Debug)]
 pub struct Backing {
     addr: NonNull<u8>,
@@ -172,7 +173,7 @@ impl Backing {
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> bool {
         let Some(from) = self.at(offset, bytes.len()) else { return false };
         // SAFETY: `at` checked the range, the pages live as long as `self`, and only this thread uses `bytes`.
-        unsafe { std::ptr::copy(from, bytes.as_mut_ptr(), bytes.len()) };
+        unsafe { whole::copy(from, bytes.as_mut_ptr(), bytes.len()) };
         true
     }
 
@@ -181,7 +182,7 @@ impl Backing {
     pub fn write(&self, offset: usize, bytes: &[u8]) -> bool {
         let Some(to) = self.at(offset, bytes.len()) else { return false };
         // SAFETY: `at` checked the range, the pages live as long as `self`, and `bytes` is a plain slice elsewhere.
-        unsafe { std::ptr::copy(bytes.as_ptr(), to, bytes.len()) };
+        unsafe { whole::copy(bytes.as_ptr(), to, bytes.len()) };
         true
     }
 

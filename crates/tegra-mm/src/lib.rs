@@ -7,6 +7,7 @@ mod drawer;
 mod mappings;
 pub mod memfd;
 mod page_table;
+pub mod whole;
 
 pub use backing::{Backing, Nature, SYNCPOINT_STRIDE};
 pub use buddy::{Buddy, PageClass};

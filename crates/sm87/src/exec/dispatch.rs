@@ -9,9 +9,11 @@ use crate::isa::Op;
 /// Makes the micro-op of an operation.
 pub(crate) fn lower(op: Op, l: &mut Lower<'_>) -> Result<Uop, Refused> {
     match op {
-        // These instructions order memory accesses or give hints. There is nothing to wait for, because each
+        // These instructions wait for others or give hints. There is nothing to wait for, because each
         // instruction completes before the next begins.
-        Op::Pmtrig | Op::Nop | Op::Depbar | Op::Cctl | Op::Membar | Op::Errbar | Op::Ldgdepbar => control::nop(l),
+        Op::Pmtrig | Op::Nop | Op::Depbar | Op::Errbar | Op::Ldgdepbar => control::nop(l),
+        Op::Membar => control::membar(l),
+        Op::Cctl => control::cctl(l),
         Op::Nanosleep => control::nanosleep(l),
         Op::Bsync => control::bsync_lower(l),
         Op::Break => control::break_lower(l),

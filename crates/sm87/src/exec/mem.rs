@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ptr;
-use tegra_mm::{Access, MmuFault, PageTable};
+use tegra_mm::{Access, MmuFault, PageTable, whole};
 
 /// A part of an extent whose memory has been looked up.
 #[derive(Clone, Copy)]
@@ -114,7 +114,7 @@ impl<'a> Tlb<'a> {
                 Some(b) => {
                     let from = b.as_ptr().wrapping_add(extent.offset + (at - extent.va) as usize);
                     // SAFETY: the extent maps `n` bytes from `at`, and the table keeps its backing mapped.
-                    unsafe { ptr::copy_nonoverlapping(from, out[done..].as_mut_ptr(), n) };
+                    unsafe { whole::copy(from, out[done..].as_mut_ptr(), n) };
                 }
             }
             done += n;

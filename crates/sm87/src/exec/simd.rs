@@ -7,6 +7,7 @@
 
 use crate::num::Round;
 use crate::num::half::Kind;
+use tegra_mm::whole;
 
 /// An operation on doubles.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -101,7 +102,7 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// For each lane of the mask, the word at `p` plus the lane's number is writable.
     unsafe fn store_some(self, p: *mut u32, mask: Self);
-    /// Reads two words at the address of each lane, both at once. [`Simd::gather4`] reads four words, in two halves.
+    /// Reads two words at the address of each lane, both at once. [`Simd::gather4`] reads four words at once.
     ///
     /// # Safety
     /// `at` is readable for `LANES` words. `base` plus each of them is an address that is readable and aligned to two words.
@@ -122,7 +123,7 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// As for `spread2`.
     unsafe fn spread4(p: *const u8) -> [Self; 4];
-    /// Writes two words to the address of each lane, the lowest lane first. [`Simd::scatter4`] writes four words.
+    /// Writes two words to the address of each lane at once, the lowest lane first. [`Simd::scatter4`] writes four words at once.
     ///
     /// # Safety
     /// As for `gather2`, and the addresses are writable.
@@ -382,8 +383,8 @@ impl Simd for u32 {
     unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4] {
         // SAFETY: the caller has found four aligned words at this lane's address.
         unsafe {
-            let p = base.add(at.read() as usize).cast::<u64>();
-            let ([a, b], [c, d]) = (words(p.read_volatile()), words(p.add(1).read_volatile()));
+            let x = whole::load(base.add(at.read() as usize));
+            let ([a, b], [c, d]) = (words(x as u64), words((x >> 64) as u64));
             [a, b, c, d]
         }
     }
@@ -414,9 +415,8 @@ impl Simd for u32 {
     unsafe fn scatter4(words: [Self; 4], base: *mut u8, at: *const u32) {
         // SAFETY: the caller has found four aligned, writable words at this lane's address.
         unsafe {
-            let p = base.add(at.read() as usize).cast::<u64>();
-            p.write_volatile(pair(words[0], words[1]));
-            p.add(1).write_volatile(pair(words[2], words[3]));
+            let x = u128::from(pair(words[0], words[1])) | u128::from(pair(words[2], words[3])) << 64;
+            whole::store(base.add(at.read() as usize), x);
         }
     }
 }

@@ -8,6 +8,7 @@ mod faults;
 mod flow;
 mod kernels;
 mod lanes;
+mod litmus;
 mod model;
 mod mutants;
 mod rare;

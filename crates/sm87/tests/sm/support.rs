@@ -65,7 +65,7 @@ pub struct Gpu {
 #[derive(Clone)]
 pub struct Buffer {
     pub va: u64,
-    backing: Arc<Backing>,
+    pub backing: Arc<Backing>,
 }
 
 /// A kernel parameter.

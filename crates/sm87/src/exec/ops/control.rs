@@ -10,6 +10,7 @@ use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Pred, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::{Op, Row};
+use std::sync::atomic::{Ordering, fence};
 
 /// The index in the image of the target that is `field` words after this instruction. If the target lies outside of the
 /// image, the result is the image's end, whose micro-op asks for more code.
@@ -444,8 +445,38 @@ fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
     Flow::Next
 }
 
-/// Instructions that order memory accesses or give hints. There is nothing to wait for, because each instruction
-/// completes before the next begins.
+/// Instructions that wait for others or give hints. There is nothing to wait for, because each instruction completes before the
+/// next begins.
 pub(crate) fn nop(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(l.uop(Handlers::all(nothing)))
+}
+
+fn orders(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
+    fence(Ordering::AcqRel);
+    Flow::Next
+}
+
+fn orders_all(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
+    fence(Ordering::SeqCst);
+    Flow::Next
+}
+
+/// The scope of a MEMBAR that is the CTA.
+const CTA: u32 = 0;
+
+/// MEMBAR: the host thread orders its accesses as the warp does, for CTAs on other host threads, the copy engine and the CPU. Warps of
+/// one CTA run on one host thread, which sees its own accesses in their order.
+pub(crate) fn membar(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (consistent, scope) = (l.bits(79, 2) == 0, l.bits(76, 3));
+    Ok(l.uop(Handlers::all(match (scope, consistent) {
+        (CTA, _) => nothing,
+        (_, true) => orders_all,
+        (_, false) => orders,
+    })))
+}
+
+/// CCTL: without caches there is nothing to do, but CCTL.IVALL is also how compilers end a load that acquires. The loads behind it must
+/// not be made before it.
+pub(crate) fn cctl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(l.uop(Handlers::all(orders)))
 }

@@ -6,6 +6,7 @@ use crate::exec::simd::{Simd, part};
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
+use tegra_mm::whole;
 
 /// How the lanes of an access lie in the block of memory that contains them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -370,7 +371,7 @@ unsafe fn scattered<V: Simd, const SIZE: u32>(d: *mut u32, on: u32, places: Plac
     }
 }
 
-/// Reads `SIZE`'s bytes. It reads two words at once, so that a store of two words is seen completely or not at all.
+/// Reads `SIZE`'s bytes. It reads all of them at once, so that a store of as many bytes is seen completely or not at all.
 ///
 /// # Safety
 /// `p` is readable for that many bytes and aligned to them.
@@ -387,8 +388,8 @@ unsafe fn read<const SIZE: u32>(p: *const u8) -> [u32; 4] {
                 [a, b, 0, 0]
             }
             6 => {
-                let ((a, b), (c, d)) =
-                    (pair(p.cast::<u64>().read_volatile()), pair(p.cast::<u64>().add(1).read_volatile()));
+                let x = whole::load(p);
+                let ((a, b), (c, d)) = (pair(x as u64), pair((x >> 64) as u64));
                 [a, b, c, d]
             }
             _ => [p.cast::<u32>().read_volatile(), 0, 0, 0],
@@ -422,7 +423,8 @@ pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on
         return;
     }
     let b: [*const u32; 4] = [w.src(u.b), w.src(u.b.plus(1)), w.src(u.b.plus(2)), w.src(u.b.plus(3))];
-    // SAFETY: as above; rows have 32 words, and a group of registers is as many rows.
+    // SAFETY: as above; rows have 32 words, and a group of registers is as many rows. Registers are the engine's own memory, which no
+    // page table leads to, so a row and a block of memory do not overlap.
     unsafe {
         if SIZE == 4 && how == Pattern::Row {
             std::ptr::copy_nonoverlapping(b[0], base.add(at[0] as usize).cast(), 32);
@@ -442,7 +444,8 @@ pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on
             }
             return;
         }
-        // The rows are copied first, because the memory that is written may be the rows themselves.
+        // The row is copied first. The compiler cannot know that no register is in the memory that is written, and would read each
+        // word again after the store before it.
         let from = b[0].cast::<[u32; 32]>().read();
         for (&x, &at) in from.iter().zip(at) {
             let p = base.add(at as usize);

@@ -7,7 +7,7 @@ use crate::exec::lower::{Lower, Refused};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
-use tegra_mm::Access;
+use tegra_mm::{Access, whole};
 
 /// The flag of `mods` that says that the low bits of the global address give the number of bytes that become zeros, at
 /// the end.
@@ -36,18 +36,34 @@ fn global_to_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow
         };
         let mut data = [0u8; 16];
         if reads {
-            let bytes = len - zeros;
-            match env.tlb.get(va, bytes.into(), false, Access::Read) {
+            match env.tlb.get(va, len.into(), false, Access::Read) {
                 Ok(p) if p.is_null() => {}
-                // SAFETY: the translation covers `bytes` bytes, which are at most 16.
-                Ok(p) => unsafe { std::ptr::copy_nonoverlapping(p, data.as_mut_ptr(), bytes as usize) },
+                // SAFETY: the translation covers `len` bytes, to which the address is aligned.
+                Ok(p) => data = unsafe { read(p, len) },
                 Err(miss) => return missed(env, u, "LDGSTS", va, miss),
             }
+            data[(len - zeros) as usize..].fill(0);
         }
         // SAFETY: `len` bytes, which are at most 16, are inside the CTA's shared memory.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to, len as usize) };
     }
     Flow::Next
+}
+
+/// Reads what one lane copies, as one access.
+///
+/// # Safety
+/// `p` is readable for `len` bytes (4, 8 or 16) and aligned to them.
+unsafe fn read(p: *const u8, len: u32) -> [u8; 16] {
+    // SAFETY: as this function asks of its caller. The reads are volatile, because other threads and the CPU may write there.
+    let x = unsafe {
+        match len {
+            4 => p.cast::<u32>().read_volatile().into(),
+            8 => p.cast::<u64>().read_volatile().into(),
+            _ => whole::load(p),
+        }
+    };
+    x.to_le_bytes()
 }
 
 /// Lowers LDGSTS. It completes at once, so that LDGDEPBAR and DEPBAR have nothing to wait for.

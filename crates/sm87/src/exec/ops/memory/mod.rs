@@ -29,6 +29,7 @@ use crate::exec::uop::{Flow, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::{Space, bytes};
 use crate::isa::{self, Effects};
+use tegra_mm::whole;
 
 /// The bits of `mods`: the size field, and then the flags.
 pub(super) const SIZE: u32 = 7;
@@ -113,13 +114,13 @@ unsafe fn fetch(w: &mut Warp, u: &Uop, size: u32, lane: u32, p: *const u8) {
             0 | 1 => w.put(u.d, lane, extend(size, p.read_volatile().into(), 0)),
             2 | 3 => w.put(u.d, lane, extend(size, p.cast::<u16>().read_volatile().into(), 0)),
             0..=4 => w.put(u.d, lane, p.cast::<u32>().read_volatile()),
-            // Two words are read in one access. A program that writes both at once is never seen with one of them
-            // written.
+            // All words of a lane are read in one access. A program that writes them at once is never seen with some of
+            // them written.
+            5 => w.put64(u.d, lane, p.cast::<u64>().read_volatile()),
             _ => {
-                for i in 0..bytes(size) / 8 {
-                    let x = p.cast::<u64>().add(i as usize).read_volatile();
-                    w.put64(u.d.plus(2 * i), lane, x);
-                }
+                let x = whole::load(p);
+                w.put64(u.d, lane, x as u64);
+                w.put64(u.d.plus(2), lane, (x >> 64) as u64);
             }
         }
     }
@@ -137,11 +138,8 @@ unsafe fn deposit(w: &Warp, u: &Uop, size: u32, lane: u32, p: *mut u8) {
             0 | 1 => p.write_volatile(w.get(u.b, lane) as u8),
             2 | 3 => p.cast::<u16>().write_volatile(w.get(u.b, lane) as u16),
             0..=4 => p.cast::<u32>().write_volatile(w.get(u.b, lane)),
-            _ => {
-                for i in 0..bytes(size) / 8 {
-                    p.cast::<u64>().add(i as usize).write_volatile(w.get64(u.b.plus(2 * i), lane));
-                }
-            }
+            5 => p.cast::<u64>().write_volatile(w.get64(u.b, lane)),
+            _ => whole::store(p, u128::from(w.get64(u.b, lane)) | u128::from(w.get64(u.b.plus(2), lane)) << 64),
         }
     }
 }
