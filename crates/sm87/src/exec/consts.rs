@@ -2,35 +2,22 @@
 
 use super::mem::Tlb;
 use super::rows::Row;
-use crate::launch::Launch;
+use crate::launch::{ConstantBank, Launch};
 
 /// The most bytes that a bank can have.
 const BANK: u32 = 64 << 10;
 
-/// The contents of the banks when the launch began.
+/// The contents of the banks when the launch began, whatever the program reads of them: it may reach code that nobody knew before
+/// the launch, and that reads other words or with an index.
 pub(crate) struct Banks {
     words: [Vec<u32>; 8],
 }
 
 impl Banks {
-    /// Reads the banks in `wanted` (one bit for each bank) whole. Of the other banks it reads the words that `rows`
-    /// names.
-    pub(crate) fn read(launch: &Launch, tlb: &mut Tlb<'_>, wanted: u8, rows: &[(u8, u32)]) -> Banks {
-        let mut words: [Vec<u32>; 8] = Default::default();
-        for (n, bank) in launch.banks.iter().enumerate() {
-            let Some(bank) = bank else { continue };
-            let used = rows.iter().filter(|r| usize::from(r.0) == n).map(|r| r.1 + 4).max().unwrap_or(0);
-            let size = if wanted >> n & 1 == 1 { BANK } else { used };
-            let size = size.min(bank.size).min(BANK);
-            words[n] = read_words(tlb, bank.va, size);
-        }
-        Banks { words }
-    }
-
-    /// Makes rows for words that the launch did not read when it began.
-    pub(crate) fn fresh(launch: &Launch, wanted: &[(u8, u32)]) -> Vec<Row> {
-        let mut tlb = Tlb::new(&launch.table, [0, 0]);
-        Banks::read(launch, &mut tlb, 0, wanted).rows(wanted)
+    /// Reads all banks of a launch.
+    pub(crate) fn read(launch: &Launch, tlb: &mut Tlb<'_>) -> Banks {
+        let mut words = |bank: ConstantBank| read_words(tlb, bank.va, bank.size.min(BANK));
+        Banks { words: launch.banks.map(|bank| bank.map(&mut words).unwrap_or_default()) }
     }
 
     /// The word at a byte offset. It is zero beyond the end of the bank.

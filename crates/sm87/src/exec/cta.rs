@@ -1,7 +1,6 @@
 //! A CTA: its warps take turns until all have exited.
 #![allow(unsafe_code)]
 
-use super::consts::Banks;
 use super::env::Env;
 use super::groups::Wait;
 use super::image::Image;
@@ -351,7 +350,7 @@ fn extend(env: &mut Env<'_>, store: &mut Warps) -> Result<(), SmFault> {
     let (image, base) = super::grid::extended(env)?;
     let delta = (env.image_base.wrapping_sub(base) / 16) as u32;
     env.known.forget();
-    store.constants = Banks::fresh(env.launch, &image.pool.constants);
+    store.constants = env.banks.rows(&image.pool.constants);
     for w in &mut store.warps {
         w.rebase(&image.pool.immediates, &store.constants, delta);
     }

@@ -72,7 +72,7 @@ pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
     let code = &mut |n| fetch(&mut tlb, launch.code, n);
     let image = fit(image::find(code), launch, code);
-    let banks = Banks::read(launch, &mut tlb, image.banks, &image.pool.constants);
+    let banks = Banks::read(launch, &mut tlb);
     let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
     let ([x, y, z], [width, height, _]) = (launch.first.map(u64::from), launch.grid.map(u64::from));
     let first = x + width * (y + height * z);

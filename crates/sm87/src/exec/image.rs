@@ -15,7 +15,7 @@ use super::runs::{self, Run};
 use super::uop::{Flow, Handlers, Pred, Uop};
 use super::warp::Warp;
 use crate::exec::env::{Env, WarpError};
-use crate::isa::{self, Illegal, Isa, Notes, Opcode, Row};
+use crate::isa::{self, Illegal, Isa, Opcode, Row};
 use crate::word::Word;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
@@ -45,8 +45,6 @@ pub(crate) struct Image {
     pub registers: u32,
     /// The number of uniform registers that the code uses.
     pub uniform: u32,
-    /// The constant banks that are read with an index, one bit for each.
-    pub banks: u8,
     /// Whether there are atomics whose results depend on the order of CTAs.
     pub ordered: bool,
     /// The instructions that could not be lowered, by index.
@@ -184,7 +182,6 @@ impl Image {
             pool: Pool::default(),
             registers: 0,
             uniform: 0,
-            banks: 0,
             ordered: false,
             refused: Vec::new(),
             watched: Vec::new(),
@@ -248,9 +245,6 @@ impl Image {
 
     /// Notes what a launch must know about the code.
     fn note(&mut self, row: &Row, w: Word) {
-        if let Notes::IndexedBank(bank) = row.notes {
-            self.banks |= 1u8.checked_shl(bank.of(w)).unwrap_or(0);
-        }
         self.ordered |= row.notes.ordered(w);
     }
 
@@ -361,7 +355,6 @@ impl Image {
             pool: self.pool.clone(),
             registers: self.registers,
             uniform: self.uniform,
-            banks: self.banks,
             ordered: self.ordered,
             refused: self.refused.clone(),
             watched: self.watched.clone(),

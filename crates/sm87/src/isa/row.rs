@@ -94,8 +94,6 @@ const fn has_destination(mut text: &'static str) -> bool {
 pub enum Notes {
     /// The launch needs to know nothing.
     None,
-    /// The instruction reads the constant bank whose number is in these bits, at an offset from a register.
-    IndexedBank(Bits),
     /// The program reads what an atomic found, which depends on the order of CTAs. Or it calls code that is not known
     /// before the launch and may do the same.
     Ordered,
@@ -110,7 +108,7 @@ impl Notes {
     pub fn ordered(self, word: Word) -> bool {
         let (ty, operation) = (Bits::new(73, 3).of(word), Bits::new(87, 3).of(word));
         match self {
-            Notes::None | Notes::IndexedBank(_) => false,
+            Notes::None => false,
             Notes::Ordered => true,
             // The registers are CLOCK, CLOCKLO, CLOCKHI, GLOBALTIMERLO and GLOBALTIMERHI.
             Notes::Special => matches!(SPECIAL_REGISTER.of(word), 0x01 | 0x50..=0x53),

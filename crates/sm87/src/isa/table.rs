@@ -25,10 +25,9 @@ macro_rules! rows {
     };
 }
 
-/// The offsets of branches and of BSSY, and the bank of LDC.
+/// The offsets of branches and of BSSY.
 const OFFSET: Bits = Bits::new(34, 48);
 const OFFSET_30: Bits = Bits::new(34, 30);
-const BANK: Bits = Bits::new(54, 5);
 
 // The effects of arithmetic, by the lanes that do it.
 const SINGLE: Effects = Effects::computes(Class::Single);
@@ -153,7 +152,7 @@ pub static ROWS: &[Row] = rows! {
     0x0a4 [1 2 4] "UIMAD" Imad "UIMAD{mad}{!73.U32}{74.X} {d}, {A}, {xB}, {iC}{74 p87}" [SET] PRODUCT;
     0x0a5 [1 2 4] "UIMAD.WIDE" ImadWide "UIMAD.WIDE{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}" [SET] PRODUCT.sources(1, 1, 2);
     0x0b9 [5] "ULDC" Uldc "ULDC{constsize} {d}, {uS}" [] INTEGER.impure();
-    0x0bb [5] "ULDC" UldcIndexed "ULDC{constsize} {d}, {cindexed}" [SET] STATE, notes = Notes::IndexedBank(BANK);
+    0x0bb [5] "ULDC" UldcIndexed "ULDC{constsize} {d}, {cindexed}" [SET] STATE;
     0x0bd [1 4] "UFLO" Flo "UFLO{!73.U32}{74.SH} {d}, {P81?}{nS}" [SET] BIT_COUNT;
     0x0be [1 4] "UBREV" Brev "UBREV {d}, {uS}" [SET] BIT_COUNT;
     0x0bf [1 4] "UPOPC" Popc "UPOPC {d}, {nS}" [SET] BIT_COUNT;
@@ -203,7 +202,7 @@ pub static ROWS: &[Row] = rows! {
     0x15d [1 4 5 6] "NANOSLEEP" Nanosleep "NANOSLEEP{85.WARP}{86.RAND}{p87!} {uS}" [SLOT] CONTROL.that(Does::Sleeps);
     0x180 [1 4] "LD" Ld "LD{72.E}{evict}{68:2|LTC64B|LTC128B|LTC256B}{memsize}{load order} {d}, {generic load}{ldp}" [UNIFORM_NEEDS_E DESCRIPTOR_NEEDS_64] load(Space::Generic, ORDERED);
     0x181 [1 4] "LDG" Ldg "LDG{72.E}{evict}{68:2|LTC64B|LTC128B|LTC256B}{memsize}{load order} {P81?}{d}, {load}{ldp}" [FORM_4 UNIFORM_NEEDS_E DESCRIPTOR_NEEDS_64] load(Space::Global, ORDERED);
-    0x182 [5] "LDC" Ldc "LDC{constsize}{78:2|IL|IS|ISL} {d}, {cindexed}" [] CONSTANT.impure(), notes = Notes::IndexedBank(BANK);
+    0x182 [5] "LDC" Ldc "LDC{constsize}{78:2|IL|IS|ISL} {d}, {cindexed}" [] CONSTANT.impure();
     0x183 [4] "LDL" Ldl "LDL{evict}{memsize} {d}, {local}" [] load(Space::Local, None);
     0x184 [4] "LDS" Lds "LDS{memsize} {d}, {shared}" [] load(Space::Shared, None);
     0x185 [1 4] "ST" St "ST{72.E}{evict}{memsize}{order} {generic store}, {st}" [FORM_4 UNIFORM_NEEDS_E DESCRIPTOR_NEEDS_64] store(Space::Generic, ORDERED);

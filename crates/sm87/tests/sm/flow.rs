@@ -65,6 +65,24 @@ fn lanes_of_a_recursive_call_do_not_meet_those_of_another() {
     assert_eq!(out.read::<i32>(n.len()), walked(&n));
 }
 
+/// Code that is first reached through a pointer reads a constant bank with an index, although nothing that is known before does so.
+#[test]
+fn code_behind_a_pointer_reads_constants_with_an_index() {
+    let mut kernel = kernel!("through");
+    // The call is relative to the kernel's beginning, because nothing relocates it here.
+    let pointer = Arg::Address(kernel.code.len() as u64);
+    kernel.code.extend(kernel!("indexed").code);
+    let mut gpu = Gpu::default();
+    let out = gpu.alloc(4 * 32);
+    let args = [Arg::Ptr(&out), pointer];
+    // The second grid finds the larger program in the cache.
+    for _ in 0..2 {
+        assert!(out.backing.write(0, &[0; 4 * 32]));
+        gpu.run(&kernel, [2, 1, 1], [32, 1, 1], &args).unwrap();
+        assert_eq!(out.read::<i32>(32), [3, 1, 4, 1, 5, 9, 2, 6].repeat(4));
+    }
+}
+
 fn barriers(ctas: u32, rounds: i32) -> RunStats {
     let mut gpu = Gpu::default();
     let (count, phase, seen) = (gpu.alloc(4), gpu.alloc(4), gpu.alloc(4 * rounds as usize));
