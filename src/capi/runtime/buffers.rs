@@ -106,7 +106,7 @@ pub unsafe extern "C" fn tegrarm_buffer_import(
 }
 
 /// Refuses a descriptor that cannot be one of a dmabuf. The inode of a dmabuf has no type on a board, and that of a regular
-/// file on the virtual Orin. A descriptor that was opened with `O_PATH` cannot be used for anything.
+/// file if the GPU is simulated. A descriptor that was opened with `O_PATH` cannot be used for anything.
 fn check_may_be_dmabuf(fd: c_int) -> RmResult<()> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: both calls only ask about the descriptor, and `found` has room for the answer.
