@@ -55,8 +55,6 @@ fuzz_target!(|bytes: &[u8]| {
         veid: 1,
         begun: 0,
         limits: Limits { budget: BUDGET, threads: 1, ..Limits::default() },
-        checker: None,
-        machine: None,
     };
     let _ = run(&launch);
 });

@@ -1,7 +1,5 @@
 //! The description of a launch, its limits and its costs.
 
-use crate::check::Checker;
-use crate::model::{Estimate, Machine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tegra_mm::PageTable;
@@ -55,10 +53,6 @@ pub struct Launch {
     pub begun: u64,
     /// The limits of the run.
     pub limits: Limits,
-    /// Who looks at the run, if somebody does.
-    pub checker: Option<Arc<Checker>>,
-    /// The machine for which the run's time is estimated, if somebody asks for it.
-    pub machine: Option<Machine>,
 }
 
 impl Launch {
@@ -108,6 +102,4 @@ pub struct RunStats {
     pub thread_instructions: u64,
     /// The processor time of the host threads that executed the grid, in nanoseconds.
     pub cpu_ns: u64,
-    /// What the grid would take on the machine that the launch names.
-    pub estimate: Option<Estimate>,
 }

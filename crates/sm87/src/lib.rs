@@ -5,8 +5,8 @@
 //!    └ isa      the instruction set as data: a row per opcode, and which words are instructions
 //!       ├ disasm   text, as NVIDIA's disassembler writes it
 //!       └ exec     execution           num   arithmetic, to the bit
-//!   launch, fault   what is run, and why it stopped     check   what is looked for, and was found
-//!   model    what it would take on a board
+//!          └ check    what is wrong with a program     model   what it would take on a board
+//!   launch, fault   what is run, and why it stopped
 //! ```
 //!
 //! [`isa::lookup`] and [`isa::legal`] say what a word means, [`disassemble`] turns it into text, and [`run`] executes a
@@ -30,8 +30,11 @@ pub use check::{Checker, Checks, Kind, Party, Report};
 pub use disasm::disassemble;
 pub use fault::{ErrorRegisters, Site, SmFault, Stopped};
 pub use launch::{ConstantBank, Launch, Limits, Progress, RunStats};
-pub use model::{Estimate, Machine, Unit};
+pub use model::{Estimate, Machine, Model, Unit};
 pub use word::Word;
+
+use exec::observe::Observer;
+use std::sync::Arc;
 
 /// Runs a grid to its end.
 ///
@@ -40,5 +43,21 @@ pub use word::Word;
 /// the same CTA continue, and for a moment also the CTAs that follow: one for each SM and one more. Their effects on
 /// the error registers are reported too, and they do not depend on the number of host threads.
 pub fn run(launch: &Launch) -> Result<RunStats, Stopped> {
-    exec::run(launch)
+    exec::run(launch, &[])
+}
+
+/// Runs a grid to its end while a checker looks at it, a model of its time, or both. One host thread executes it then, so that they see
+/// the same every time.
+///
+/// # Errors
+/// As for [`run`].
+pub fn run_observed(
+    launch: &Launch,
+    checker: Option<&Arc<Checker>>,
+    model: Option<&Model>,
+) -> Result<RunStats, Stopped> {
+    let watch = checker.map(check::Watch::new);
+    let (watch, model) = (watch.as_ref().map(|w| w as &dyn Observer), model.map(|m| m as &dyn Observer));
+    let observers: Vec<&dyn Observer> = watch.into_iter().chain(model).collect();
+    exec::run(launch, &observers)
 }

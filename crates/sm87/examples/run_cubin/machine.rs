@@ -96,8 +96,6 @@ impl Machine {
             veid: 0,
             begun: clock(),
             limits: Limits::default(),
-            checker: None,
-            machine: None,
         }
     }
 }

@@ -4,7 +4,6 @@
 //! the offsets in the instructions. So [`super::ops::memory::Known`] keeps what the first load finds out.
 
 use super::rows::Src;
-use super::runs;
 use super::uop::{Pred, Uop};
 use crate::isa::Row as Opcode;
 use std::ops::Range;
@@ -31,7 +30,7 @@ impl Chain {
 
 /// Whether an instruction is a load that can be in a chain, because every lane that reaches it reads memory.
 fn is_load(u: &Uop, row: &Opcode) -> bool {
-    row.effects.loads_global() && runs::always(u.guard) && u.ps == Pred::TRUE
+    row.effects.loads_global() && u.guard.is_always_true() && u.ps == Pred::TRUE
 }
 
 /// Links the loads of a program: `aux` of each becomes its distance from the first load of its chain. `written` are the

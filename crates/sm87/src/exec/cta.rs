@@ -164,10 +164,10 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
             return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.image_base), |()| End::Done);
         }
         if !moved {
-            env.inspect(|inspector, env| inspector.at_rest(env, &store.warps));
+            env.observed_by(|observer, env| observer.rests(env, &store.warps));
         }
         if !moved && !unlock(&mut store.warps) {
-            env.inspect(|inspector, env| inspector.stuck(env, &store.warps));
+            env.observed_by(|observer, env| observer.is_stuck(env, &store.warps));
             return End::Failed(stuck(env, &store.warps));
         }
         idle = match busy {

@@ -1,12 +1,11 @@
 //! What a warp sees in addition to its registers: its CTA, its SM, the memory and the launch.
 
-use super::check::Inspector;
 use super::clock::{self, Clock};
 use super::cta::Barrier;
 use super::image::Image;
 use super::local::Local;
 use super::mem::{Shared, Tlb};
-use super::model::Meter;
+use super::observe::{CtaObserver, Observer};
 #[cfg(target_arch = "x86_64")]
 use super::ops::hmma::Operands;
 use super::ops::memory::Known;
@@ -79,30 +78,12 @@ pub(crate) struct Env<'a> {
     pub clock: Clock,
     /// What the GPU's timer showed when the grid began, in nanoseconds.
     pub begun: u64,
-    /// The checker's view of the CTA.
-    pub inspector: Option<Box<Inspector>>,
-    /// The model's view of the CTA.
-    pub meter: Option<Box<Meter>>,
+    /// Who observes the launch, and this CTA of it. An observer that looks at something is taken out meanwhile.
+    pub watched_by: &'a [&'a dyn Observer],
+    pub observers: Vec<Option<Box<dyn CtaObserver + 'a>>>,
 }
 
 impl Env<'_> {
-    /// Lets the checker look at something, if there is one.
-    pub(crate) fn inspect(&mut self, look: impl FnOnce(&mut Inspector, &Env<'_>)) {
-        if let Some(mut inspector) = self.inspector.take() {
-            look(&mut inspector, self);
-            self.inspector = Some(inspector);
-        }
-    }
-
-    /// Lets the model account for something, if there is one.
-    #[inline(always)]
-    pub(crate) fn measure(&mut self, account: impl FnOnce(&mut Meter, &Env<'_>)) {
-        if let Some(mut meter) = self.meter.take() {
-            account(&mut meter, self);
-            self.meter = Some(meter);
-        }
-    }
-
     /// The virtual address of an instruction.
     pub(crate) fn pc(&self, at: u32) -> u64 {
         self.image_base.wrapping_add(u64::from(at) * 16)

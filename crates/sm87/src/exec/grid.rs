@@ -1,21 +1,19 @@
 //! A grid: its CTAs are executed one after another or on several host threads.
 #![allow(unsafe_code)]
 
-use super::check::{self, Inspector, World, looked_at};
 use super::clock;
 use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
 use super::env::{Env, WarpError, nack};
 use super::image::{self, Fetch, Image};
 use super::mem::Tlb;
-use super::model::{self, Meter, metered};
+use super::observe::Observer;
 use super::rows::Row;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use super::worker::Worker;
 use crate::fault::{ErrorRegisters, SmFault, Stopped};
 use crate::launch::{Launch, RunStats};
-use crate::model::Estimate;
 use crate::word::Word;
 use parking_lot::Mutex;
 use std::cell::Cell;
@@ -52,10 +50,8 @@ pub(super) struct Grid<'a> {
     /// The number of turns in which a CTA did more than wait.
     pub progress: AtomicU64,
     failures: Mutex<Vec<Failure>>,
-    /// Global memory as the checker sees it.
-    pub world: Option<Arc<Mutex<World>>>,
-    /// The machine as the model sees it.
-    modelled: Option<Arc<Mutex<model::World>>>,
+    /// Who observes the launch.
+    pub observers: &'a [&'a dyn Observer],
 }
 
 /// The failure of a CTA.
@@ -66,12 +62,12 @@ struct Failure {
     fault: SmFault,
 }
 
-/// Runs a grid to its end.
-pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
+/// Runs a grid to its end. `observers` look at it.
+pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunStats, Stopped> {
     check(launch)?;
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
     let code = &mut |n| fetch(&mut tlb, launch.code, n);
-    let image = fit(image::find(code), launch, code);
+    let image = fit(image::find(code), launch, observers, code);
     let banks = Banks::read(launch, &mut tlb);
     let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
     let ([x, y, z], [width, height, _]) = (launch.first.map(u64::from), launch.grid.map(u64::from));
@@ -90,11 +86,10 @@ pub(crate) fn run(launch: &Launch) -> Result<RunStats, Stopped> {
         issued: AtomicU64::new(0),
         progress: AtomicU64::new(0),
         failures: Mutex::default(),
-        world: launch.checker.as_ref().map(|_| Arc::default()),
-        modelled: launch.machine.map(|machine| Arc::new(Mutex::new(model::World::new(machine, launch)))),
+        observers,
     };
-    let mut stats = grid.run();
-    stats.estimate = grid.estimate();
+    let stats = grid.run();
+    observers.iter().for_each(|observer| observer.ends(grid.shown()));
     stopped(grid.failures.into_inner(), grid.sms.len() as u64).map_or(Ok(stats), Err)
 }
 
@@ -146,21 +141,13 @@ fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
     Some(Word(u128::from_le_bytes(unsafe { p.cast::<[u8; 16]>().read() })))
 }
 
-/// Adapts the image to a launch: instructions that use more registers than its threads have raise an exception, and the
-/// launch's checker looks at those that matter to it. If its time is estimated, every instruction is accounted for, for which
-/// `fetch` reads the words again.
-fn fit(image: Arc<Image>, launch: &Launch, fetch: &mut Fetch<'_>) -> Arc<Image> {
+/// Adapts the image to a launch: instructions that use more registers than its threads have raise an exception, and observers choose
+/// those that they look at.
+fn fit(image: Arc<Image>, launch: &Launch, observers: &[&dyn Observer], fetch: &mut Fetch<'_>) -> Arc<Image> {
     let registers = launch.registers;
     let fits = image.registers <= registers;
     let image = if fits { image } else { Arc::new(image.limited(registers, Handlers::all(register_range))) };
-    let image = match &launch.checker {
-        None => image,
-        Some(checker) => Arc::new(looked_at(&image, checker.checks())),
-    };
-    match launch.machine {
-        None => image,
-        Some(_) => Arc::new(metered(&image, fetch)),
-    }
+    observers.iter().fold(image, |image, observer| Arc::new(image.observed(observer.choose(&image, fetch))))
 }
 
 fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
@@ -171,7 +158,9 @@ fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
 
 /// Decodes the code at `env.extend`. Returns the new image and its address.
 pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> {
-    if let Some(image) = check::whole(env) {
+    let mut another = None;
+    env.observed_by(|observer, env| another = another.take().or_else(|| observer.another_program(env)));
+    if let Some(image) = another {
         return Ok((image, env.image_base));
     }
     let (code, at) = (env.launch.code, env.extend);
@@ -188,7 +177,7 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> 
     let words = &mut |n| fetch(tlb, code, n);
     let image = image::extend(&env.image, root, words).ok_or_else(far)?;
     let base = code.wrapping_sub(u64::from(image.entry) * 16);
-    Ok((fit(image, env.launch, words), base))
+    Ok((fit(image, env.launch, env.watched_by, words), base))
 }
 
 /// The thread indices of every warp, with one row for each axis.
@@ -315,36 +304,22 @@ impl Grid<'_> {
         stats
     }
 
-    /// What the grid takes on the machine that the launch names. It is never less than what programs saw on its clocks.
-    fn estimate(&self) -> Option<Estimate> {
-        let world = self.modelled.as_ref()?;
+    /// What the clocks showed at the end, in nanoseconds. It is 0 if the program does not keep time.
+    fn shown(&self) -> u64 {
         let shown = self.clocks.iter().map(|clock| clock.load(Ordering::Relaxed)).max().unwrap_or(0);
-        let shown = if self.image.keeps_time() { clock::nanoseconds(shown) } else { 0 };
-        Some(world.lock().estimate(shown))
+        if self.image.keeps_time() { clock::nanoseconds(shown) } else { 0 }
     }
 
     /// The number of host threads that may work on the grid. Code whose results depend on the order of CTAs gets one, and
-    /// so does a launch that is checked or whose time is estimated, so that the reports are the same every time.
+    /// so does a launch that is observed, so that observers see the same every time.
     fn threads(&self) -> usize {
-        let watched = self.launch.checker.is_some() || self.launch.machine.is_some();
-        if self.image.ordered || self.launch.sequential || watched {
+        if self.image.ordered || self.launch.sequential || !self.observers.is_empty() {
             return 1;
         }
         match self.launch.limits.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,
         }
-    }
-
-    /// Who looks at a CTA, if the launch is checked.
-    pub(super) fn inspector(&self) -> Option<Box<Inspector>> {
-        let (checker, world) = (self.launch.checker.as_ref()?, self.world.as_ref()?);
-        Some(Inspector::new(checker, self.launch, &self.image, world))
-    }
-
-    /// Who accounts for what a CTA does, if the time of the launch is estimated.
-    pub(super) fn meter(&self) -> Option<Box<Meter>> {
-        self.modelled.as_ref().map(Meter::new)
     }
 
     /// The SM that runs a CTA.
@@ -396,53 +371,5 @@ pub(super) fn add(sum: &mut RunStats, more: RunStats) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check::{Checker, Checks};
-    use crate::launch::Limits;
-    use crate::model::Machine;
-
-    const MACHINE: Machine =
-        Machine { hz: 1_000_000_000, dram_bytes_per_second: 100_000_000_000, l2_bytes: 1 << 20, l2_slices: 8 };
-
-    /// LDS R0, [R0], and EXIT.
-    fn load(n: i64) -> Option<Word> {
-        let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
-        Some(if n == 0 { Word::new(0x0000_0000_0000_7984, 0x000e_2800_0000_0800) } else { exit })
-    }
-
-    #[test]
-    fn without_a_checker_a_launch_executes_the_program_as_everybody_does() {
-        let mut launch = Launch {
-            table: Arc::default(),
-            code: 0,
-            grid: [1; 3],
-            first: [0; 3],
-            block: [32, 1, 1],
-            registers: 8,
-            shared_bytes: 128,
-            local_low: 0,
-            local_high: 0,
-            banks: [None; 8],
-            shared_window: 0,
-            local_window: 0,
-            sm_count: 1,
-            disabled_sms: 0,
-            sequential: false,
-            veid: 0,
-            begun: 0,
-            limits: Limits::default(),
-            checker: None,
-            machine: None,
-        };
-        let image = image::find(&mut load);
-        assert!(
-            Arc::ptr_eq(&fit(image.clone(), &launch, &mut load), &image),
-            "there is no copy of it in which anybody looks"
-        );
-        launch.checker = Some(Arc::new(Checker::new(Checks { memory: true, ..Checks::default() })));
-        assert!(!Arc::ptr_eq(&fit(image.clone(), &launch, &mut load), &image));
-        launch = Launch { checker: None, machine: Some(MACHINE), ..launch };
-        assert!(!Arc::ptr_eq(&fit(image.clone(), &launch, &mut load), &image), "and nobody accounts for instructions");
-    }
-}
+#[path = "tests/observe.rs"]
+mod tests;

@@ -5,10 +5,9 @@
 
 use super::alu;
 use super::chains;
-use super::check::Looked;
 use super::dispatch::lower;
 use super::lower::{Lower, Pool, Refused};
-use super::model::Metered;
+use super::observe::Observed;
 use super::ops::control;
 use super::poll;
 use super::runs::{self, Run};
@@ -51,10 +50,8 @@ pub(crate) struct Image {
     refused: Vec<(u32, Refused)>,
     /// The handlers of watched instructions, by index: see [`super::poll`].
     watched: Vec<(u32, Handlers)>,
-    /// What the checker looks at. It is empty unless this is a copy for a launch that is checked.
-    pub looked: Looked,
-    /// What the model knows of the instructions. It is empty unless this is a copy for a launch whose time is estimated.
-    pub metered: Metered,
+    /// What observers chose. It is empty unless this is a copy for a launch that is observed.
+    pub(super) observed: Observed,
     /// What a CTA of the last launch took: see [`super::worker::Worker::weight`].
     pub weight: AtomicU64,
     /// The places where control enters, relative to the entry point: 0, and targets that were found while the program
@@ -185,8 +182,7 @@ impl Image {
             ordered: false,
             refused: Vec::new(),
             watched: Vec::new(),
-            looked: Looked::default(),
-            metered: Metered::default(),
+            observed: Observed::default(),
             weight: AtomicU64::default(),
             roots,
         };
@@ -341,11 +337,11 @@ impl Image {
     /// Makes a copy in which `instead` runs for micro-ops that need more than `registers` registers.
     pub(crate) fn limited(&self, registers: u32, instead: Handlers) -> Image {
         let many = |at: usize| u32::from(self.uops[at].registers) > registers;
-        Image { registers, ..self.replaced(instead, many, Looked::default()) }
+        Image { registers, ..self.replaced(instead, many) }
     }
 
     /// Makes a copy in which `instead` runs for some micro-ops.
-    pub(crate) fn replaced(&self, instead: Handlers, which: impl Fn(usize) -> bool, looked: Looked) -> Image {
+    pub(crate) fn replaced(&self, instead: Handlers, which: impl Fn(usize) -> bool) -> Image {
         let replace = |(at, u): (usize, &Uop)| if which(at) { Uop { run: instead, ..*u } } else { *u };
         Image {
             entry: self.entry,
@@ -358,8 +354,7 @@ impl Image {
             ordered: self.ordered,
             refused: self.refused.clone(),
             watched: self.watched.clone(),
-            looked,
-            metered: Metered::default(),
+            observed: Observed::default(),
             weight: AtomicU64::default(),
             roots: self.roots.clone(),
         }

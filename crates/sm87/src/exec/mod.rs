@@ -10,40 +10,40 @@
 //!   runs, chains   instructions that are executed together, and loads that know of each other
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
-//!   check          what the checker looks at before an instruction is executed     model   what an instruction would take
+//!   observe        somebody looks at instructions when they are executed
 //!   several        operations on pairs of registers, and operations whose results include predicates
 //! ```
 
+pub(crate) mod access;
 mod alu;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod chains;
-mod check;
 mod clock;
 mod consts;
 mod cta;
-mod dispatch;
-mod env;
+pub(crate) mod dispatch;
+pub(crate) mod env;
 mod floats;
 mod grid;
-mod groups;
-mod image;
+pub(crate) mod groups;
+pub(crate) mod image;
 mod interp;
 mod isa;
 mod local;
-mod lower;
-mod mem;
-mod model;
-mod ops;
+pub(crate) mod lower;
+pub(crate) mod mem;
+pub(crate) mod observe;
+pub(crate) mod ops;
 mod poll;
-mod rows;
+pub(crate) mod rows;
 mod runs;
 mod several;
 mod simd;
 #[cfg(test)]
 mod tests;
-mod uop;
-mod warp;
+pub(crate) mod uop;
+pub(crate) mod warp;
 mod worker;
 
 pub(crate) use grid::run;

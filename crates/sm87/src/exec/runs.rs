@@ -5,7 +5,7 @@
 use super::env::Env;
 use super::floats;
 use super::ops::{fp32, memory};
-use super::rows::{self, pred};
+use super::rows;
 use super::uop::{Flow, Pred, Uop};
 use super::warp::Warp;
 use crate::isa::{Op, Row};
@@ -51,20 +51,15 @@ impl Operands {
 
 const _: () = assert!(size_of::<Run>() == 16 && rows::rows_per_warp(255) * 32 <= u16::MAX as usize);
 
-/// Whether a guard is always true, as PT and UPT are.
-pub(super) fn always(guard: Pred) -> bool {
-    matches!(guard.index, pred::PT | pred::UPT) && guard.invert == 0
-}
-
 /// The run that begins at an instruction, if the run of the next instruction is `next`.
 fn before(u: &Uop, row: &Row, next: Run) -> Run {
     if !row.effects.straight {
         return Run::default();
     }
-    let is_plain = always(u.guard) && fp32::is_plain(u);
+    let is_plain = u.guard.is_always_true() && fp32::is_plain(u);
     let plain = |wanted: Op, next: u8| if row.op == wanted && is_plain { next.saturating_add(1) } else { 0 };
     let (multiplying, adding) = (plain(Op::Ffma, next.multiplying), plain(Op::Fadd, next.adding));
-    let simple = always(u.guard) && multiplying | adding <= 1;
+    let simple = u.guard.is_always_true() && multiplying | adding <= 1;
     let operands = if multiplying | adding > 0 { Operands::of(u) } else { Operands::default() };
     let shares = multiplying > 1 && operands.a == next.operands.a && operands.a != operands.d;
     Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple, shares, operands }

@@ -68,6 +68,11 @@ pub(crate) struct Pred {
 
 impl Pred {
     pub(crate) const TRUE: Pred = Pred { index: pred::PT, invert: 0 };
+
+    /// Whether it is always true, as PT and UPT are.
+    pub(crate) fn is_always_true(self) -> bool {
+        matches!(self.index, pred::PT | pred::UPT) && self.invert == 0
+    }
 }
 
 /// A decoded instruction. It fills one cache line.

@@ -220,16 +220,12 @@ impl<'g> Worker<'g> {
         let begun = self.grid.clock(cta).load(Ordering::Relaxed);
         resident.env.clock = Clock::new(begun, resident.env.stats.warp_instructions);
         cta::start(&mut resident.env, &mut resident.store);
-        if let Some(meter) = &mut resident.env.meter {
-            meter.begin(resident.env.sm);
-        }
+        resident.env.observed_by(|observer, env| observer.begins(env.sm));
         resident
     }
 
     fn retire(&mut self, mut resident: Resident<'g>) {
-        if let Some(meter) = &mut resident.env.meter {
-            meter.end();
-        }
+        resident.env.observed_by(|observer, _| observer.ends());
         self.grid.clock(resident.cta).fetch_max(resident.env.cycles(), Ordering::Relaxed);
         if let Some(old) = self.spare.replace(resident) {
             add(&mut self.stats, old.env.stats);
@@ -267,8 +263,8 @@ impl<'g> Worker<'g> {
             counted: false,
             clock: Clock::default(),
             begun: grid.begun,
-            inspector: grid.inspector(),
-            meter: grid.meter(),
+            watched_by: grid.observers,
+            observers: grid.observers.iter().map(|observer| Some(observer.ctas(l, &grid.image))).collect(),
         };
         Resident { cta: 0, first_turn: true, env, store: Warps::new(grid.banks.rows(&grid.image.pool.constants)) }
     }

@@ -10,12 +10,12 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("word", &[]),
     ("num", &[]),
     ("fault", &[]),
-    ("check", &[]),
-    ("model", &[]),
-    ("launch", &["check", "model"]),
+    ("launch", &[]),
     ("isa", &["word"]),
     ("disasm", &["word", "num", "isa"]),
-    ("exec", &["word", "num", "isa", "check", "model", "fault", "launch"]),
+    ("exec", &["word", "num", "isa", "fault", "launch"]),
+    ("check", &["word", "isa", "launch", "exec"]),
+    ("model", &["word", "isa", "launch", "exec"]),
 ];
 
 fn files(directory: &Path) -> Vec<PathBuf> {

@@ -3,6 +3,7 @@
 //! The kernels are this project's own CUDA C. They were compiled once and are kept as hex with their source (`data/`).
 
 mod chains;
+mod checker;
 mod differential;
 mod faults;
 mod flow;

@@ -2,7 +2,7 @@
 
 use crate::kernel;
 use crate::support::{Arg, Gpu, Kernel};
-use sm87::{Estimate, Launch, Limits, Machine, Unit, run};
+use sm87::{Estimate, Launch, Limits, Machine, Model, Unit, run_observed};
 
 /// The Jetson AGX Orin 64 GB.
 const ORIN: Machine =
@@ -11,8 +11,9 @@ const ORIN: Machine =
 const PEAK: f64 = 2048.0 * 2.0 * 1.3e9;
 
 fn estimated(launch: Launch) -> Estimate {
-    let stats = run(&Launch { machine: Some(ORIN), ..launch }).expect("no fault");
-    stats.estimate.expect("it was asked for")
+    let model = Model::new(ORIN, &launch);
+    run_observed(&launch, None, Some(&model)).expect("no fault");
+    model.estimate().expect("the launch has ended")
 }
 
 /// Runs a kernel whose first parameter is a buffer of as many floats as the grid has threads.
@@ -149,11 +150,14 @@ fn results_and_counts_are_those_without_a_model() {
     let stats = [(0, None), (1, Some(ORIN))].map(|(i, machine)| {
         let args = [Arg::Ptr(&buffers[i]), Arg::Int(float(0.5)), Arg::Int(float(1.0)), Arg::Int(3)];
         let launch = gpu.launch(&kernel!("model_products"), [48, 1, 1], [512, 1, 1], &args);
-        run(&Launch { machine, limits: Limits { threads: 1, ..launch.limits.clone() }, ..launch }).expect("no fault")
+        let launch = Launch { limits: Limits { threads: 1, ..launch.limits.clone() }, ..launch };
+        let model = machine.map(|machine| Model::new(machine, &launch));
+        let stats = run_observed(&launch, None, model.as_ref()).expect("no fault");
+        assert_eq!(model.and_then(|model| model.estimate()).is_some(), machine.is_some());
+        stats
     });
     assert_eq!(stats[0].warp_instructions, stats[1].warp_instructions);
     assert_eq!(stats[0].thread_instructions, stats[1].thread_instructions);
-    assert!(stats[0].estimate.is_none());
     let [a, b] = buffers.map(|buffer| buffer.read::<u32>(48 * 512));
     assert_eq!(a, b);
 }

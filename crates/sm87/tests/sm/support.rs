@@ -165,8 +165,6 @@ impl Gpu {
             veid: 1,
             begun: clock(),
             limits: Limits { threads: self.threads, budget: self.budget.unwrap_or(1 << 40), ..Limits::default() },
-            checker: None,
-            machine: None,
         }
     }
 

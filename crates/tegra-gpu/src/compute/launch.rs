@@ -14,7 +14,7 @@ use super::checks::{self, Setting};
 use super::pcas;
 use super::qmd::Qmd;
 use super::sked::Scheduled;
-use sm87::{ErrorRegisters, Launch, Limits, RunStats, Site, SmFault, Stopped};
+use sm87::{ErrorRegisters, Estimate, Launch, Limits, Model, RunStats, Site, SmFault, Stopped};
 use tegra_hw::{Awakening, Fault, Insight, SmError};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
@@ -61,17 +61,17 @@ fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Schedu
         return Err(fault::graphics(turn.hw(), what));
     }
     count(pbdma, &qmd, CWD_REFERENCE_COUNT_INCR_ENABLE, u32::wrapping_add);
-    let Some(stats) = execute(turn, &qmd, &setting)? else { return Ok(()) };
+    let Some(done) = execute(turn, &qmd, &setting)? else { return Ok(()) };
     turn.trace.emit(|| Event::Launch {
         channel: turn.hw().id,
         qmd: at,
         code: qmd.program(),
         grid: qmd.grid(),
         block: qmd.block(),
-        warp_instructions: stats.0.warp_instructions,
-        cpu_ns: stats.0.cpu_ns,
-        estimate: stats.0.estimate,
-        start_ns: stats.1,
+        warp_instructions: done.stats.warp_instructions,
+        cpu_ns: done.stats.cpu_ns,
+        estimate: done.estimate,
+        start_ns: done.start_ns,
         end_ns: host_ns(),
     });
     turn.trace.launched(turn.hw().tsg.process);
@@ -136,13 +136,21 @@ fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
     Ok(true)
 }
 
-/// Executes the grid and returns its cost and its start time. The result is `None` if the channel was stopped, because
+/// What a grid took.
+struct Executed {
+    stats: RunStats,
+    /// What it would take on the board, if somebody asks for it.
+    estimate: Option<Estimate>,
+    start_ns: u64,
+}
+
+/// Executes the grid. The result is `None` if the channel was stopped, because
 /// nobody waits for the rest of the grid then.
-fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunStats, u64)>, Fault> {
+fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Executed>, Fault> {
     let (start_ns, work) = (host_ns(), turn.ptimer.work());
     if qmd.grid().contains(&0) {
         work.took(pace::grid_ns(None));
-        return Ok(Some((RunStats::default(), start_ns)));
+        return Ok(Some(Executed { stats: RunStats::default(), estimate: None, start_ns }));
     }
     let (local_low, local_high) = qmd.local_bytes();
     let progress = turn.trace.slow.begins(qmd.program(), qmd.grid());
@@ -170,12 +178,13 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
             progress,
             ..Limits::default()
         },
-        checker: turn.config.reports.as_ref().map(|reports| reports.checker()),
-        machine: turn.config.speeds.map(pace::machine),
     };
-    let result = sm87::run(&launch);
-    if let Ok(stats) = &result {
-        work.took(pace::grid_ns(stats.estimate));
+    let checker = turn.config.reports.as_ref().map(|reports| reports.checker());
+    let model = turn.config.speeds.map(|speeds| Model::new(pace::machine(speeds), &launch));
+    let result = sm87::run_observed(&launch, checker.as_ref(), model.as_ref());
+    let estimate = model.and_then(|model| model.estimate());
+    if result.is_ok() {
+        work.took(pace::grid_ns(estimate));
     }
     turn.trace.slow.ends();
     if let Some(reports) = &turn.config.reports {
@@ -191,7 +200,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<(RunS
     if turn.channel.stop.requested() {
         return Ok(None);
     }
-    result.map(|stats| Some((stats, start_ns))).map_err(|f| sm_fault(turn, f))
+    result.map(|stats| Some(Executed { stats, estimate, start_ns })).map_err(|f| sm_fault(turn, f))
 }
 
 /// The record that the kernel reads out of an SM.

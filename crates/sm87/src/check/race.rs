@@ -3,15 +3,15 @@
 //! Barriers, fences with what is stored behind them, and atomics make an order. Where machine code does not show whether
 //! there is one, there is taken to be one: what is reported is a race, and not every race is reported.
 
-use super::access::{Access, Memory, Span};
 use super::cells::{Cell, Cells, Event, Events, Mark, WORDS};
 use super::order::{Order, Times, WARPS, join};
 use super::quick::Quick;
 use super::relation::{Now, before};
+use super::report::Kind;
 use super::stored::{Place, Stored, holds};
 use super::written::Pages;
 use super::{Inspector, Part};
-use crate::check::Kind;
+use crate::exec::access::{Access, Memory, Span};
 use crate::exec::env::Env;
 use crate::exec::image::Image;
 use crate::exec::uop::Uop;

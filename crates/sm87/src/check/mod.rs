@@ -1,8 +1,8 @@
 //! The checker's view of a CTA: an [`Inspector`] looks at instructions before they are executed.
 //!
 //! ```text
-//!   mod       which instructions are looked at: they get another handler, in a copy of the program
-//!    ├ plan     what must be known of an instruction     access   the bytes that its lanes access
+//!   mod       which instructions are looked at     report   what is looked for, and what was found
+//!    ├ plan     what must be known of an instruction
 //!    ├ limits   how far shared and local memory reach
 //!    ├ order    what happened before what                cells    who has last used each word     quick    maps
 //!    ├ memory   bounds        sync   barriers            race     accesses without an order
@@ -12,9 +12,6 @@
 //! ```
 //!
 //! A launch without a checker has no inspector and no such copy, so that it executes what it always executed.
-#![allow(unsafe_code)]
-
-pub(super) mod access;
 mod cells;
 mod init;
 mod limits;
@@ -25,39 +22,39 @@ mod plan;
 mod quick;
 mod race;
 mod relation;
+mod report;
 mod shadow;
 mod stored;
 mod sync;
 mod trial;
 mod written;
 
-pub(crate) use race::World;
+pub use report::{Checker, Checks, Kind, Party, Report};
 
-use super::env::Env;
-use super::image::Image;
-use super::model;
-use super::uop::{Flow, Handlers, Uop};
-use super::warp::Warp;
-use crate::check::{Checker, Checks, Kind, Party, Place, Report};
+use crate::exec::access::{self, Access, Span};
+use crate::exec::env::Env;
+use crate::exec::image::{Fetch, Image};
+use crate::exec::observe::{Chosen, CtaObserver, Observer, Step};
+use crate::exec::uop::{Flow, Uop};
+use crate::exec::warp::Warp;
 use crate::isa;
 use crate::launch::Launch;
 use crate::word::Word;
-use access::{Access, Span};
 use init::Init;
 use limits::Limits;
 use operands::Program;
 use parking_lot::Mutex;
 use plan::Plan;
-use race::Races;
+use race::{Races, World};
+use report::Place;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-/// The plans and the own handlers of the instructions of a program that is looked at.
+/// The plans of the instructions of a program that is looked at.
 #[derive(Clone, Default)]
-pub(crate) struct Looked {
+struct Looked {
     plans: Vec<Plan>,
-    handlers: Vec<Handlers>,
     /// A number made of the program's code.
     code: u64,
     /// The operands of the instructions, once they matter: from the beginning if it does what was written.
@@ -79,9 +76,9 @@ impl Looked {
         };
         let mut code = DefaultHasher::new();
         uops.iter().for_each(|u| word(u.at).hash(&mut code));
-        let (plans, handlers) = (uops.iter().map(plan).collect(), uops.iter().map(|u| u.run).collect());
+        let plans = uops.iter().map(plan).collect();
         let program = if checks.init { OnceLock::from(Program::of(image)) } else { OnceLock::new() };
-        Looked { plans, handlers, code: code.finish(), program: Arc::new(program), whole: false }
+        Looked { plans, code: code.finish(), program: Arc::new(program), whole: false }
     }
 
     /// The operands of the instructions of `image`, whose view this is.
@@ -89,72 +86,87 @@ impl Looked {
         self.program.get_or_init(|| Program::of(image))
     }
 
-    /// The plan of an instruction, and its own handlers.
-    fn of(&self, at: u32) -> (Plan, Handlers) {
-        (self.plans[at as usize], self.handlers[at as usize])
+    /// The plan of an instruction.
+    fn plan(&self, at: u32) -> Plan {
+        self.plans.get(at as usize).copied().unwrap_or(Plan::Nothing)
     }
 
     /// Whether an instruction is looked at.
     fn has(&self, at: u32) -> bool {
-        self.plans.get(at as usize).is_some_and(|plan| *plan != Plan::Nothing)
-            || self.program.get().is_some_and(|program| program.matters(at))
+        self.plan(at) != Plan::Nothing || self.program.get().is_some_and(|program| program.matters(at))
     }
 }
 
-/// A copy of a program in which the instructions that matter are looked at.
-pub(crate) fn looked_at(image: &Image, checks: Checks) -> Image {
-    let looked = Looked::at(image, checks);
-    let has: Vec<bool> = (0..image.uops.len() as u32).map(|at| looked.has(at)).collect();
-    let handlers = Handlers::all(if checks.init { look_and_follow } else { look });
-    image.replaced(handlers, |at| has[at], looked)
+/// What is looked at in a program.
+fn looked(image: &Image) -> &Looked {
+    static NOTHING: OnceLock<Looked> = OnceLock::new();
+    image.notes().unwrap_or_else(|| NOTHING.get_or_init(Looked::default))
 }
 
-/// Looks at an instruction, and then executes it.
-fn look(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let (plan, handlers) = env.image.looked.of(u.at);
-    env.inspect(|inspector, env| {
-        inspector.inspect(w, env, u, exec, plan);
-    });
-    // SAFETY: these are the handlers that the micro-op was lowered with. One is chosen as the interpreter does it.
-    unsafe { handlers.of(exec)(w, env, u, exec) }
+/// The checker of one launch.
+pub(crate) struct Watch {
+    checker: Arc<Checker>,
+    /// What all CTAs of the launch know.
+    world: Arc<Mutex<World>>,
 }
 
-/// Looks at an instruction, executes it, and follows what it makes of values that were never written.
-fn look_and_follow(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let (plan, handlers) = env.image.looked.of(u.at);
-    let Some(mut inspector) = env.inspector.take() else {
-        // SAFETY: as in `look`.
-        return unsafe { handlers.of(exec)(w, env, u, exec) };
-    };
-    let goes_on = plan == Plan::Nothing || inspector.inspect(w, env, u, exec, plan);
-    let flow = if goes_on {
-        inspector.follow(w, env, u, exec, handlers)
-    } else {
-        env.extend = env.pc(u.at);
-        Flow::Extend
-    };
-    env.inspector = Some(inspector);
-    flow
-}
-
-/// The program in which every instruction is looked at, if the CTA needs it now. It has the same places.
-pub(crate) fn whole(env: &mut Env<'_>) -> Option<Arc<Image>> {
-    let inspector = env.inspector.as_mut()?;
-    if !std::mem::take(&mut inspector.init.as_mut()?.wants) {
-        return None;
+impl Watch {
+    /// A launch begins.
+    pub(crate) fn new(checker: &Arc<Checker>) -> Watch {
+        Watch { checker: checker.clone(), world: Arc::default() }
     }
-    let image = &env.image;
-    let mut world = inspector.world.lock();
-    let known =
-        world.whole.as_ref().filter(|known| known.looked.code == image.looked.code && known.entry == image.entry);
-    if let Some(known) = known {
-        return Some(known.clone());
+}
+
+impl Observer for Watch {
+    fn choose(&self, image: &Image, _: &mut Fetch<'_>) -> Chosen {
+        let looked = Looked::at(image, self.checker.checks());
+        let which = (0..image.uops.len() as u32).map(|at| looked.has(at)).collect();
+        Chosen { which, notes: Arc::new(looked) }
     }
-    let looked = Looked { whole: true, ..image.looked.clone() };
-    let whole = image.replaced(Handlers::all(look_and_follow), |at| at < image.len() as usize, looked);
-    let whole = Arc::new(model::metered_like(image, whole));
-    world.whole = Some(whole.clone());
-    Some(whole)
+
+    fn ctas<'a>(&'a self, launch: &Launch, image: &Image) -> Box<dyn CtaObserver + 'a> {
+        Inspector::new(&self.checker, launch, image, &self.world)
+    }
+
+    fn ends(&self, _: u64) {}
+}
+
+impl CtaObserver for Inspector {
+    fn begins(&mut self, _: u32) {}
+
+    /// Looks at an instruction, executes it, and follows what it makes of values that were never written.
+    fn step(&mut self, step: &mut Step<'_, '_>) -> Flow {
+        let (w, env, u) = step.parts();
+        let plan = looked(&env.image).plan(u.at);
+        if plan != Plan::Nothing && !self.inspect(w, env, u, step.exec(), plan) {
+            return step.asks_for_another_program();
+        }
+        if self.shared.checks().init { self.follow(step) } else { step.execute() }
+    }
+
+    /// The program in which every instruction is looked at, if the CTA needs it now.
+    fn another_program(&mut self, env: &Env<'_>) -> Option<Arc<Image>> {
+        if !std::mem::take(&mut self.init.as_mut()?.wants) {
+            return None;
+        }
+        let (image, of) = (&env.image, looked(&env.image));
+        let mut world = self.world.lock();
+        let is_it = |known: &&Arc<Image>| looked(known).code == of.code && known.entry == image.entry;
+        if let Some(known) = world.whole.as_ref().filter(is_it) {
+            return Some(known.clone());
+        }
+        let whole = Arc::new(image.observed_whole(Looked { whole: true, ..of.clone() }));
+        world.whole = Some(whole.clone());
+        Some(whole)
+    }
+
+    fn rests(&mut self, env: &Env<'_>, warps: &[Warp]) {
+        self.at_rest(env, warps);
+    }
+
+    fn is_stuck(&mut self, env: &Env<'_>, warps: &[Warp]) {
+        self.stuck(env, warps);
+    }
 }
 
 /// A lane at an instruction, and what it does there.
@@ -200,7 +212,7 @@ impl Inspector {
         let read_behind = HashMap::new();
         let races = shared.checks().race.then(|| Races::new(launch.shared_bytes));
         let init = shared.checks().init;
-        let init = init.then(|| Init::new(launch, limits.arrays, image.looked.program(image).unwritten));
+        let init = init.then(|| Init::new(launch, limits.arrays, looked(image).program(image).unwritten));
         let (shared, world) = (shared.clone(), world.clone());
         let (ctaid, span) = (None, None);
         Box::new(Inspector { shared, limits, ctaid, world, accesses, span, found, read_behind, named, races, init })
@@ -270,7 +282,7 @@ impl Inspector {
         other: u32,
         make: impl FnOnce(&dyn Fn(Part) -> Party) -> (String, Vec<Party>),
     ) {
-        let program = env.image.looked.code;
+        let program = looked(&env.image).code;
         if !self.shared.is_new(Place { kind, program, at: [env.pc(at), env.pc(other)], which }) {
             return;
         }

@@ -3,10 +3,9 @@
 //! A segment begins where control may enter, and at each instruction whose cost depends on what it does: accesses to memory, and
 //! barriers. Only one instruction of a segment gets another handler, so that the others are executed as fast as always.
 
+use super::machine::Unit;
 use super::step::{Kind, NONE, Step};
-use crate::exec::runs;
 use crate::exec::uop::Uop;
-use crate::model::Unit;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -92,7 +91,7 @@ impl Segments {
         let mut heads = vec![false; self.of.len()];
         for segment in &self.all {
             let mut plain = segment.at.clone().filter(|_| segment.first.is_none());
-            let head = plain.find(|&at| runs::always(uops[at as usize].guard)).unwrap_or(segment.at.start);
+            let head = plain.find(|&at| uops[at as usize].guard.is_always_true()).unwrap_or(segment.at.start);
             heads[head as usize] = true;
         }
         heads

@@ -1,6 +1,6 @@
 //! What memory holds where an instruction is about to store: nobody can tell a store of the same value from no store.
 
-use super::access::{Access, Memory, Span};
+use crate::exec::access::{Access, Memory, Span};
 use crate::exec::env::Env;
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;

@@ -1,13 +1,12 @@
 //! What an instruction makes of values that were never written. It is tried with several values in their place: what is the
 //! same every time does not depend on them. So no rule is needed for any operation, and none reports what makes no difference.
-#![allow(unsafe_code)]
 
 use super::operands::Operands;
 use super::shadow::{ALL_BITS, Shadow, Unwritten};
-use crate::exec::env::Env;
+use crate::exec::observe::Step;
 use crate::exec::rows::{REGISTER, Src, pred};
-use crate::exec::uop::{Flow, Handler, Uop};
-use crate::exec::warp::{Warp, lanes};
+use crate::exec::uop::Flow;
+use crate::exec::warp::lanes;
 use crate::isa::Does;
 
 /// Values of all kinds: zero, all ones and no number, a large positive one and a small negative one.
@@ -33,15 +32,8 @@ struct Outcome {
 
 /// Executes an instruction that only changes registers and predicates, and finds which of them depend on what was never
 /// written.
-///
-/// # Safety
-/// `run` is the handler of the micro-op for the lanes in `exec`.
-pub(super) unsafe fn execute(
-    shadow: &mut Shadow,
-    (w, env, u, exec): (&mut Warp, &mut Env<'_>, &Uop, u32),
-    run: Handler,
-    operands: &Operands,
-) -> Flow {
+pub(super) fn execute(shadow: &mut Shadow, step: &mut Step<'_, '_>, operands: &Operands) -> Flow {
+    let (u, exec) = (step.uop(), step.exec());
     let mut sources: Vec<Source> = operands.rows().map(|row| (row, shadow.rows[row])).collect();
     sources.retain(|(_, unwritten)| unwritten.lanes != 0);
     sources.dedup_by_key(|(row, _)| *row);
@@ -49,10 +41,8 @@ pub(super) unsafe fn execute(
     let mut predicates = [predicate(u.ps.index), predicate(u.pt.index)].to_vec();
     predicates.retain(|(_, unwritten)| unwritten.lanes != 0);
     let guard = shadow.predicates[usize::from(u.guard.index)];
-    // SAFETY: the caller says that this is the handler of the micro-op.
-    let outcomes = unsafe { outcomes(w, env, u, exec, run, operands, &sources, &predicates) };
-    // SAFETY: as above.
-    let flow = unsafe { run(w, env, u, exec) };
+    let outcomes = outcomes(step, operands, &sources, &predicates);
+    let flow = step.execute();
     if flow != Flow::Next {
         return flow;
     }
@@ -64,7 +54,7 @@ pub(super) unsafe fn execute(
     // Whether one of the sources is more than a copy. What moves parts about makes nothing new.
     let made = |lanes: u32| if all().any(|(_, unwritten)| unwritten.made != 0) { lanes } else { 0 };
     // Nobody knows whether lanes with an unwritten guard execute the instruction.
-    let doubtful = w.active & guard.lanes;
+    let doubtful = step.warp().active & guard.lanes;
     // A part of a register may come from another one. Such a value counts as written, as in memory.
     let is_source = |row: usize| sources.iter().any(|(source, _)| *source == row);
     let mixes = operands.rows().any(|row| row >= REGISTER as usize && !is_source(row));
@@ -105,13 +95,8 @@ pub(super) fn origin(row: usize, unwritten: Unwritten) -> u32 {
 }
 
 /// The outcomes of all trials, unless the instruction fails in one of them. The warp is as before.
-#[allow(clippy::too_many_arguments)]
-unsafe fn outcomes(
-    w: &mut Warp,
-    env: &mut Env<'_>,
-    u: &Uop,
-    exec: u32,
-    run: Handler,
+fn outcomes(
+    step: &mut Step<'_, '_>,
     operands: &Operands,
     sources: &[Source],
     predicates: &[Source],
@@ -119,6 +104,7 @@ unsafe fn outcomes(
     if sources.is_empty() && predicates.is_empty() {
         return None;
     }
+    let (u, w) = (step.uop(), step.warp());
     let touched: Vec<usize> = operands.written().chain(sources.iter().map(|(row, _)| *row)).collect();
     let before: Vec<Lanes> = touched.iter().map(|row| w.row(Src::nth(*row))).collect();
     let before_predicates = w.preds;
@@ -128,6 +114,7 @@ unsafe fn outcomes(
     let equal = [u.a, u.b].into_iter().find(|s| s.space() != 0).or(equal.map(Src::nth)).map_or([0; 32], |s| w.row(s));
     let mut outcomes = Vec::with_capacity(TRIALS);
     for trial in 0..TRIALS {
+        let w = step.warp();
         for (k, (row, unwritten)) in sources.iter().enumerate() {
             let mut values = before[written + k];
             for lane in lanes(unwritten.lanes) {
@@ -140,14 +127,14 @@ unsafe fn outcomes(
         for (k, (p, unwritten)) in predicates.iter().enumerate() {
             w.set_pred(*p as u8, unwritten.lanes, if trial >> k & 1 == 1 { u32::MAX } else { 0 });
         }
-        // SAFETY: the caller says that this is the handler of the micro-op. It only changes what is restored below.
-        let flow = unsafe { run(w, env, u, exec) };
+        // It only changes what is restored below.
+        let flow = step.try_out();
+        let w = step.warp();
         let rows = operands.written().map(|row| w.row(Src::nth(row))).collect();
         let predicates = [u.pd, u.pe].map(|p| w.preds[usize::from(p) & 31]);
         touched.iter().zip(&before).for_each(|(row, values)| w.put_row(Src::nth(*row).as_dst(), values));
         w.preds = before_predicates;
         if flow != Flow::Next {
-            env.fault = None;
             return None;
         }
         outcomes.push(Outcome { rows, predicates });

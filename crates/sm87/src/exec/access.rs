@@ -1,9 +1,9 @@
 //! The bytes that the lanes of an instruction access.
 
-use crate::exec::env::Env;
-use crate::exec::mem::WINDOW;
-use crate::exec::uop::Uop;
-use crate::exec::warp::{Warp, lanes};
+use super::env::Env;
+use super::mem::WINDOW;
+use super::uop::Uop;
+use super::warp::{Warp, lanes};
 use crate::isa::memory::{Shape, Space};
 
 /// A kind of memory.
@@ -80,7 +80,7 @@ impl Span {
 }
 
 /// The bit of `mods` that says that the address register is a pair, and the place of the shift of a shared address.
-const PAIR: u32 = crate::exec::ops::memory::PAIR;
+const PAIR: u32 = super::ops::memory::PAIR;
 const SCALE: u32 = 4;
 
 /// Whether the address register is a pair.

@@ -1,7 +1,7 @@
 //! Misuse of barriers.
 
+use super::report::Kind;
 use super::{Inspector, Part};
-use crate::check::Kind;
 use crate::exec::env::Env;
 use crate::exec::groups::{Group, Wait};
 use crate::exec::ops::barrier::{named, waits};

@@ -1,9 +1,9 @@
 //! What all CTAs of a launch share: the SMs and the memory behind them, and the estimate that follows.
 
+use super::machine::{Estimate, Machine, Unit};
 use super::memory::{Cache, Shared};
 use super::table::{self, FILL, SCHEDULERS, SLICE};
 use crate::launch::Launch;
-use crate::model::{Estimate, Machine, Unit};
 
 /// The ways of the caches. NVIDIA does not say how many there are.
 const L1_WAYS: usize = 4;

@@ -1,7 +1,7 @@
 //! The model's view of a CTA: a [`Meter`] accounts for instructions when they are executed.
 //!
 //! ```text
-//!   mod        some instructions get another handler, in a copy of the program
+//!   mod        which instructions are looked at     machine   what is modelled, and the estimate
 //!    ├ segment   instructions that are accounted for together
 //!    ├ step      what must be known of an instruction      table   the figures of sm_87, with their sources
 //!    ├ timeline  when a warp issues its instructions
@@ -11,8 +11,7 @@
 //!
 //! A launch that names no machine has no meter and no such copy, so that it executes what it always executed. The numbers of a
 //! launch depend on nothing but the launch: one thread executes its CTAs in order, and the caches are empty when it begins.
-#![allow(unsafe_code)]
-
+mod machine;
 mod memory;
 mod segment;
 mod step;
@@ -20,17 +19,18 @@ mod table;
 mod timeline;
 mod world;
 
-pub(crate) use world::World;
+pub use machine::{Estimate, Machine, Unit};
 
-use super::check::access::{self, Access, Addresses, Memory};
-use super::env::Env;
-use super::image::{Fetch, Image};
-use super::ops::barrier;
-use super::uop::{Flow, Handlers, Uop};
-use super::warp::{Warp, lanes};
+use crate::exec::access::{self, Access, Addresses, Memory};
+use crate::exec::env::Env;
+use crate::exec::image::{Fetch, Image};
+use crate::exec::observe::{Chosen, CtaObserver, Observer, Step as Instruction};
+use crate::exec::ops::barrier;
+use crate::exec::uop::{Flow, Uop};
+use crate::exec::warp::{Warp, lanes};
 use crate::isa;
 use crate::isa::memory::{Shape, Space};
-use crate::model::Unit;
+use crate::launch::Launch;
 use memory::{Lines, Touch, Way};
 use parking_lot::Mutex;
 use segment::Segments;
@@ -38,46 +38,70 @@ use std::sync::Arc;
 use step::{Kind, Step};
 use table::{SCHEDULERS, SHARED_LOAD, SHARED_STORE};
 use timeline::Timeline;
-use world::Busy;
+use world::{Busy, World};
 
-/// The segments and the own handlers of a program that is accounted for.
-#[derive(Clone, Default)]
-pub(crate) struct Metered {
-    segments: Arc<Segments>,
-    handlers: Vec<Handlers>,
+/// The model of what one launch takes on a machine.
+pub struct Model {
+    world: Arc<Mutex<World>>,
+    estimate: Mutex<Option<Estimate>>,
 }
 
-/// A copy of a program in which every instruction is accounted for. `fetch` reads its words with their scheduling bits.
-pub(crate) fn metered(image: &Image, fetch: &mut Fetch<'_>) -> Image {
-    let first = -i64::from(image.entry);
-    let word = |at: u32| fetch(first + i64::from(at)).unwrap_or_default();
-    let steps: Vec<_> = (0..image.len()).map(word).map(|word| Step::of(isa::lookup(word), word)).collect();
-    with(image, Arc::new(Segments::new(&steps, &image.targets())))
-}
-
-/// A copy of a program in which the same instructions are accounted for as in `like`, whose places are the same.
-pub(crate) fn metered_like(like: &Image, image: Image) -> Image {
-    if like.metered.handlers.is_empty() { image } else { with(&image, like.metered.segments.clone()) }
-}
-
-fn with(image: &Image, segments: Arc<Segments>) -> Image {
-    let handlers = image.uops.iter().map(|u| u.run).collect();
-    let heads = segments.heads(&image.uops);
-    let is_head = |at: usize| heads.get(at).is_some_and(|&head| head) && image.word(at as u32) != 0;
-    let mut copy = image.replaced(Handlers::all(meter), is_head, image.looked.clone());
-    copy.metered = Metered { segments, handlers };
-    copy
-}
-
-/// Accounts for a segment, and then executes its first instruction.
-fn meter(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let handlers = env.image.metered.handlers[u.at as usize];
-    // A handler that was asked to count first is called a second time.
-    if !env.counted {
-        env.measure(|meter, env| meter.segment(w, env, u, exec));
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model").field("estimate", &self.estimate).finish_non_exhaustive()
     }
-    // SAFETY: these are the handlers that the micro-op was lowered with. One is chosen as the interpreter does it.
-    unsafe { handlers.of(exec)(w, env, u, exec) }
+}
+
+impl Model {
+    /// The model of a launch that has not begun.
+    pub fn new(machine: Machine, launch: &Launch) -> Model {
+        Model { world: Arc::new(Mutex::new(World::new(machine, launch))), estimate: Mutex::default() }
+    }
+
+    /// What the launch takes, once it has ended. It is never less than what its program saw on the clocks.
+    pub fn estimate(&self) -> Option<Estimate> {
+        *self.estimate.lock()
+    }
+}
+
+impl Observer for Model {
+    /// Every instruction is accounted for, but only the heads of segments are looked at.
+    fn choose(&self, image: &Image, fetch: &mut Fetch<'_>) -> Chosen {
+        let first = -i64::from(image.entry);
+        let word = |at: u32| fetch(first + i64::from(at)).unwrap_or_default();
+        let steps: Vec<_> = (0..image.len()).map(word).map(|word| Step::of(isa::lookup(word), word)).collect();
+        let segments = Segments::new(&steps, &image.targets());
+        let heads = segments.heads(&image.uops).into_iter().zip(0..);
+        let which = heads.map(|(is_head, at)| is_head && image.word(at) != 0).collect();
+        Chosen { which, notes: Arc::new(segments) }
+    }
+
+    fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
+        Meter::new(&self.world)
+    }
+
+    fn ends(&self, shown: u64) {
+        *self.estimate.lock() = Some(self.world.lock().estimate(shown));
+    }
+}
+
+impl CtaObserver for Meter {
+    fn begins(&mut self, sm: u32) {
+        self.begin(sm);
+    }
+
+    /// Accounts for a segment, and then executes its first instruction.
+    fn step(&mut self, step: &mut Instruction<'_, '_>) -> Flow {
+        if !step.is_second_call() {
+            let (w, env, u) = step.parts();
+            self.segment(w, env, u, step.exec());
+        }
+        step.execute()
+    }
+
+    fn ends(&mut self) {
+        self.end();
+    }
 }
 
 /// The most segments in a row of which no lane executes the first instruction, and that are accounted for nevertheless.
@@ -138,7 +162,7 @@ impl Meter {
 
     /// Accounts for a segment before the lanes in `exec` execute its first instruction.
     fn segment(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32) {
-        let segments = &*env.image.metered.segments;
+        let Some(segments) = env.image.notes::<Segments>() else { return };
         let Some(&number) = segments.of.get(u.at as usize) else { return };
         let next = self.warp(w.index).next;
         if let Some(next) = next.filter(|&next| next < number && number - next <= SKIPPED) {

@@ -1,9 +1,9 @@
 //! Bounds: buffers to the byte, shared memory, and local frames.
 
-use super::access::{Access, Memory};
 use super::limits::Limits;
-use super::{Inspector, Part};
-use crate::check::Kind;
+use super::report::Kind;
+use super::{Inspector, Part, looked};
+use crate::exec::access::{Access, Memory};
 use crate::exec::env::Env;
 use crate::exec::rows::Src;
 use crate::exec::uop::Uop;
@@ -74,7 +74,7 @@ impl Inspector {
         }
         let Some(extent) = env.launch.table.find(access.at) else { return false };
         let inside = (extent.va + used(extent)).saturating_sub(access.at);
-        let program = env.image.looked.program(&env.image);
+        let program = looked(&env.image).program(&env.image);
         // Every thread may make this load, and the program is the same for all of them.
         let mut is_read = |row| {
             let known = self.read_behind.entry((env.pc(u.at), row));

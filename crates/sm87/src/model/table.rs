@@ -4,8 +4,8 @@
 //! of compute capability 8.6: the guide has none for 8.7, whose SM has as many lanes for single precision (2048 lanes of 16
 //! SMs). "Paper" is arXiv 2208.11174, which measured an A100.
 
+use super::machine::Unit;
 use crate::isa::cost::{Class, Elements};
-use crate::model::Unit;
 
 /// The schedulers of an SM. Each has a quarter of the lanes.
 pub(super) const SCHEDULERS: usize = 4;

@@ -94,7 +94,7 @@ fn own(s: Src, count: u8) -> (u16, u8) {
 /// The sources of an instruction that accesses memory: its address, what it stores, and an address that all lanes share.
 fn accessed(u: &Uop, shape: Shape) -> [(u16, u8); 3] {
     let words = shape.len.div_ceil(4) as u8;
-    let pair = if super::access::is_pair(u) { PAIR } else { 1 };
+    let pair = if crate::exec::access::is_pair(u) { PAIR } else { 1 };
     let stored = match shape {
         Shape { space: Space::Copy, .. } => 1,
         Shape { writes: true, .. } => words,

@@ -5,18 +5,18 @@
 //!
 //! As long as a CTA has met no such value, only its accesses are looked at, and the registers that its program may read
 //! before it writes them. Then it continues with a copy of the program in which every instruction is looked at.
-#![allow(unsafe_code)]
 
-use super::access::{Access, Memory};
 use super::operands::{Operands, Registers, Sort};
+use super::report::Kind;
 use super::shadow::{ALL_BITS, Shadow, Unwritten};
 use super::trial;
 use super::written::{MADE_OF_SUCH, NEVER, Own, Pages, Together, WRITTEN, all_written, together};
-use super::{Inspector, Part};
-use crate::check::Kind;
+use super::{Inspector, Part, looked};
+use crate::exec::access::{Access, Memory};
 use crate::exec::env::Env;
+use crate::exec::observe::Step;
 use crate::exec::rows::REGISTER;
-use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::uop::{Flow, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa;
 use crate::isa::memory::{Shape, Space};
@@ -120,7 +120,7 @@ impl Inspector {
         exec: u32,
     ) -> bool {
         let Some(mut init) = self.init.take() else { return true };
-        let operands = env.image.looked.program(&env.image).at(u.at);
+        let operands = looked(&env.image).program(&env.image).at(u.at);
         self.addresses(&mut init, w, env, u, (shape, exec), &operands);
         match shape {
             Shape { space: Space::Copy, .. } => self.copies(&mut init, pages, w, env),
@@ -217,7 +217,7 @@ impl Inspector {
         let Some((access, words)) = first else {
             return init.shadows[w.index as usize].writes(u, operands, exec);
         };
-        if !env.image.looked.whole {
+        if !looked(&env.image).whole {
             init.wants = true;
             return;
         }
@@ -340,33 +340,28 @@ impl Inspector {
     }
 
     /// Executes an instruction, and follows what it makes of values that were never written.
-    pub(super) fn follow(&mut self, w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, run: Handlers) -> Flow {
+    pub(super) fn follow(&mut self, step: &mut Step<'_, '_>) -> Flow {
+        let (w, env, u) = step.parts();
         self.begin(env.ctaid, env.launch);
-        let operands = env.image.looked.program(&env.image).at(u.at);
-        let run = run.of(exec);
-        let Some(mut init) = self.init.take() else { return Flow::Next };
-        let shadow = &mut init.shadows[w.index as usize];
-        let reads = shadow.reads(u, &operands);
+        let (looked, warp) = (looked(&env.image), w.index as usize);
+        let (operands, is_whole) = (looked.program(&env.image).at(u.at), looked.whole);
+        let Some(mut init) = self.init.take() else { return step.execute() };
+        let reads = init.shadows[warp].reads(u, &operands);
         let flow = match operands.sort {
             // Reports, and the shadow of what is loaded, are made before.
-            // SAFETY: this is the handler that the micro-op was lowered with, for these lanes.
-            Sort::Access => unsafe { run(w, env, u, exec) },
-            Sort::Pure if reads && !env.image.looked.whole => {
+            Sort::Access => step.execute(),
+            Sort::Pure if reads && !is_whole => {
                 init.wants = true;
-                env.extend = env.pc(u.at);
-                Flow::Extend
+                step.asks_for_another_program()
             }
-            // SAFETY: as above.
-            Sort::Pure if reads => unsafe { trial::execute(shadow, (w, env, u, exec), run, &operands) },
+            Sort::Pure if reads => trial::execute(&mut init.shadows[warp], step, &operands),
             sort => {
                 if sort == Sort::Control && reads {
                     self.decides(&mut init, w, env, u, &operands);
                 }
-                let shadow = &mut init.shadows[w.index as usize];
-                // SAFETY: as above.
-                let flow = unsafe { run(w, env, u, exec) };
+                let flow = step.execute();
                 if flow != Flow::Count {
-                    shadow.writes(u, &operands, exec);
+                    init.shadows[warp].writes(step.uop(), &operands, step.exec());
                 }
                 flow
             }

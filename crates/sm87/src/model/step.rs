@@ -1,10 +1,10 @@
 //! What the model must know of an instruction, read once when a launch is prepared.
 
+use super::machine::Unit;
 use super::table::{self, SCHEDULERS};
 use crate::isa::cost::Class;
 use crate::isa::memory::Shape;
 use crate::isa::{Datapath, Does, Flow, Row};
-use crate::model::Unit;
 use crate::word::Word;
 
 /// What an instruction does besides using its unit.

@@ -1,8 +1,8 @@
 //! Which bytes were written: of the shared and the local memory of a CTA since it began, and of global memory since the
 //! launch began. A byte of global memory counts as written from the beginning if anybody has used its page before.
 
-use super::access::{Memory, Span};
 use super::quick::Quick;
+use crate::exec::access::{Memory, Span};
 use crate::launch::Launch;
 use std::ops::Range;
 

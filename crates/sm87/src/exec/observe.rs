@@ -1,0 +1,202 @@
+//! Observers: somebody who looks at what a launch does, such as a checker or a model of its time.
+//!
+//! An observer chooses instructions of a program. They get another handler in a copy of the program, and every observer that chose an
+//! instruction executes it, the last one first. Each of them calls [`Step::execute`], which goes on to the one before it, and in the
+//! end to the instruction's own handler. A launch without observers executes the program as it is, and costs nothing more.
+#![allow(unsafe_code)]
+
+use super::env::Env;
+use super::image::{Fetch, Image};
+use super::uop::{Flow, Handlers, Uop};
+use super::warp::Warp;
+use crate::launch::Launch;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Somebody who observes one launch.
+pub(crate) trait Observer: Sync {
+    /// Chooses the instructions of a program that are observed. `fetch` reads its words with their scheduling bits.
+    fn choose(&self, image: &Image, fetch: &mut Fetch<'_>) -> Chosen;
+
+    /// Whoever observes one CTA after another of the launch, on one host thread.
+    fn ctas<'a>(&'a self, launch: &Launch, image: &Image) -> Box<dyn CtaObserver + 'a>;
+
+    /// The launch has ended. If its program keeps time, `shown` is what its clocks showed then, in nanoseconds, and otherwise 0.
+    fn ends(&self, shown: u64);
+}
+
+/// Somebody who observes CTAs, one after another.
+pub(crate) trait CtaObserver {
+    /// A CTA begins on an SM.
+    fn begins(&mut self, sm: u32);
+
+    /// An instruction that was chosen is about to be executed. The observer executes it with [`Step::execute`], or has it executed again
+    /// with [`Step::asks_for_another_program`].
+    fn step(&mut self, step: &mut Step<'_, '_>) -> Flow;
+
+    /// Another copy of the program, with the same places, with which the CTA goes on after [`Step::asks_for_another_program`].
+    fn another_program(&mut self, _: &Env<'_>) -> Option<Arc<Image>> {
+        None
+    }
+
+    /// No warp can run for now.
+    fn rests(&mut self, _: &Env<'_>, _: &[Warp]) {}
+
+    /// No warp can run any more, although some have not ended.
+    fn is_stuck(&mut self, _: &Env<'_>, _: &[Warp]) {}
+
+    /// The CTA has ended.
+    fn ends(&mut self) {}
+}
+
+/// What an observer chose in a program.
+#[derive(Clone)]
+pub(crate) struct Chosen {
+    /// Whether each instruction is observed, by index.
+    pub which: Vec<bool>,
+    /// What the observer knows of the program.
+    pub notes: Arc<dyn Any + Send + Sync>,
+}
+
+/// What observers chose in a program, the first observer first, and the handlers of the instructions themselves.
+#[derive(Clone, Default)]
+pub(crate) struct Observed {
+    chosen: Vec<Chosen>,
+    handlers: Vec<Handlers>,
+}
+
+impl Observed {
+    /// What an observer noted of the program.
+    fn notes<T: 'static>(&self) -> Option<&T> {
+        self.chosen.iter().find_map(|chosen| chosen.notes.downcast_ref())
+    }
+
+    /// The last of the first `observers` that chose an instruction.
+    fn last(&self, at: u32, observers: usize) -> Option<usize> {
+        self.chosen[..observers].iter().rposition(|chosen| chosen.which.get(at as usize).is_some_and(|&is| is))
+    }
+}
+
+impl Image {
+    /// A copy in which one more observer has chosen instructions.
+    pub(crate) fn observed(&self, chosen: Chosen) -> Image {
+        let mut observed = self.observed.clone();
+        if observed.chosen.is_empty() {
+            observed.handlers = self.uops.iter().map(|u| u.run).collect();
+        }
+        observed.chosen.push(chosen);
+        self.with(observed)
+    }
+
+    /// A copy in which the observer with notes of this kind observes all instructions, and notes this.
+    pub(crate) fn observed_whole<T: Any + Send + Sync>(&self, notes: T) -> Image {
+        let mut observed = self.observed.clone();
+        if let Some(of) = observed.chosen.iter_mut().find(|of| of.notes.is::<T>()) {
+            of.which = vec![true; self.len() as usize];
+            of.notes = Arc::new(notes);
+        }
+        self.with(observed)
+    }
+
+    fn with(&self, observed: Observed) -> Image {
+        let has = |at: usize| observed.last(at as u32, observed.chosen.len()).is_some();
+        let mut copy = self.replaced(Handlers::all(observe), has);
+        copy.observed = observed;
+        copy
+    }
+
+    /// What an observer noted of the program.
+    pub(crate) fn notes<T: 'static>(&self) -> Option<&T> {
+        self.observed.notes()
+    }
+}
+
+/// An instruction that the lanes of a warp are about to execute.
+pub(crate) struct Step<'s, 'e> {
+    w: &'s mut Warp,
+    env: &'s mut Env<'e>,
+    u: &'s Uop,
+    exec: u32,
+    /// The number of observers that have not seen it yet.
+    left: usize,
+}
+
+impl<'s, 'e> Step<'s, 'e> {
+    /// The warp.
+    pub(crate) fn warp(&mut self) -> &mut Warp {
+        self.w
+    }
+
+    /// The warp, the CTA and the instruction, to look at.
+    pub(crate) fn parts(&self) -> (&Warp, &Env<'e>, &Uop) {
+        (self.w, self.env, self.u)
+    }
+
+    /// The instruction.
+    pub(crate) fn uop(&self) -> &'s Uop {
+        self.u
+    }
+
+    /// The lanes that execute it.
+    pub(crate) fn exec(&self) -> u32 {
+        self.exec
+    }
+
+    /// Whether the handler was asked to count first, and is called a second time for one execution.
+    pub(crate) fn is_second_call(&self) -> bool {
+        self.env.counted
+    }
+
+    /// Executes it.
+    pub(crate) fn execute(&mut self) -> Flow {
+        down(self.w, self.env, self.u, self.exec, self.left)
+    }
+
+    /// Executes it to see what it does. A fault that it has is forgotten.
+    pub(crate) fn try_out(&mut self) -> Flow {
+        let flow = self.execute();
+        if flow != Flow::Next {
+            self.env.fault = None;
+        }
+        flow
+    }
+
+    /// Does nothing yet: the instruction is executed when [`CtaObserver::another_program`] has been asked.
+    pub(crate) fn asks_for_another_program(&mut self) -> Flow {
+        self.env.extend = self.env.pc(self.u.at);
+        Flow::Extend
+    }
+}
+
+/// The handler of observed instructions.
+fn observe(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let all = env.observers.len();
+    down(w, env, u, exec, all)
+}
+
+/// Lets the last of the first `left` observers execute an instruction that it chose. If there is none, the instruction is executed.
+fn down(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, left: usize) -> Flow {
+    if let Some(number) = env.image.observed.last(u.at, left)
+        && let Some(mut observer) = env.observers[number].take()
+    {
+        let flow = observer.step(&mut Step { w, env, u, exec, left: number });
+        env.observers[number] = Some(observer);
+        return flow;
+    }
+    let handlers = env.image.observed.handlers[u.at as usize];
+    // SAFETY: these are the handlers that the micro-op was lowered with. One is chosen as the interpreter does it, and `Step`, which has
+    // private fields, only passes on what the interpreter gave to `observe`.
+    unsafe { handlers.of(exec)(w, env, u, exec) }
+}
+
+impl<'a> Env<'a> {
+    /// Lets all observers of the CTA look at something.
+    pub(crate) fn observed_by(&mut self, mut look: impl FnMut(&mut dyn CtaObserver, &Env<'a>)) {
+        for number in 0..self.observers.len() {
+            if let Some(mut observer) = self.observers[number].take() {
+                look(&mut *observer, self);
+                self.observers[number] = Some(observer);
+            }
+        }
+    }
+}

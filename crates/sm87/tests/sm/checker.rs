@@ -1,0 +1,45 @@
+//! The checker looks at a launch, and changes nothing of it.
+
+use crate::kernel;
+use crate::support::{Arg, Gpu};
+use sm87::{Checker, Checks, Kind, run, run_observed};
+use std::sync::Arc;
+
+const EVERYTHING: Checks = Checks { memory: true, init: true, race: true, sync: true };
+
+/// The kinds of the reports about z = x + y, where each buffer has `len` floats and the program is told that there are `count`. Only
+/// if `written` is true, x and y were written before.
+fn found(checks: Checks, (len, count): (usize, i32), written: bool) -> Vec<Kind> {
+    let (mut gpu, checker) = (Gpu::default(), Arc::new(Checker::new(checks)));
+    let numbers: Vec<f32> = (0..len).map(|i| i as f32).collect();
+    let [x, y] = [(); 2].map(|()| if written { gpu.upload(&numbers) } else { gpu.alloc(4 * len) });
+    let z = gpu.alloc(4 * len);
+    let args = [Arg::Ptr(&z), Arg::Ptr(&x), Arg::Ptr(&y), Arg::Int(count)];
+    let launch = gpu.launch(&kernel!("vector_add"), [4, 1, 1], [256, 1, 1], &args);
+    let stats = run_observed(&launch, Some(&checker), None).expect("no fault");
+    let (sums, reports) = (z.read::<f32>(len), checker.take());
+    assert_eq!(sums, (0..len).map(|i| if written { 2.0 * i as f32 } else { 0.0 }).collect::<Vec<_>>());
+    let alone = run(&launch).expect("no fault");
+    // The instruction at which a CTA goes on with another copy of the program is issued twice.
+    let more = stats.thread_instructions - alone.thread_instructions;
+    assert!(more == 0 || checks.init && !written, "{more} more instructions");
+    reports.iter().map(|report| report.kind).collect()
+}
+
+#[test]
+fn a_program_without_bugs_has_no_reports_and_the_same_results() {
+    assert_eq!(found(EVERYTHING, (1000, 1000), true), []);
+    assert_eq!(found(Checks { memory: true, ..Checks::default() }, (1000, 1000), false), []);
+}
+
+#[test]
+fn accesses_behind_a_buffer_are_found() {
+    let kinds = found(Checks { memory: true, ..Checks::default() }, (1000, 1001), true);
+    assert_eq!(kinds, [Kind::Memory; 3], "two loads and a store");
+}
+
+/// The CTA goes on with another copy of the program when it meets the first such value.
+#[test]
+fn a_sum_of_what_was_never_written_is_found_where_it_is_stored() {
+    assert_eq!(found(Checks { init: true, ..Checks::default() }, (1000, 1000), false), [Kind::Init]);
+}
