@@ -80,7 +80,11 @@ pub(super) fn alloc_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nv
     };
     let sparse = args.flags & NVGPU_AS_ALLOC_SPACE_FLAGS_SPARSE != 0;
     if sparse {
-        space.hw.update(|table| table.insert(sparse_extent(start, size)));
+        space.hw.update(|table| {
+            // A sparse area that was freed here may have left its entries.
+            table.clear(start, start + size);
+            table.insert(sparse_extent(start, size));
+        });
     }
     state.areas.insert(start, Area { size, page_size, sparse });
     args.o_a_offset = start;
@@ -90,13 +94,17 @@ pub(super) fn alloc_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nv
 /// Frees the area around an address, and drops one reference to each mapping inside. This never fails.
 pub(super) fn free_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_free_space_args) -> Reply {
     let mut state = space.state.lock();
-    let Some((start, size)) = state.area(args.offset).map(|(start, area)| (start, area.size)) else { return Ok(()) };
+    let area = state.area(args.offset).map(|(start, area)| (start, area.size, area.sparse));
+    let Some((start, size, sparse)) = area else { return Ok(()) };
     let inside: Vec<u64> = state.mappings.range(start..start + size).map(|(va, _)| *va).collect();
     let gone: Vec<_> = inside.into_iter().filter_map(|va| state.put(space, va)).collect();
     state.areas.remove(&start);
-    let kept: Vec<u64> = state.mappings.range(start..start + size).map(|(va, _)| *va).collect();
-    if kept.is_empty() {
-        space.hw.update(|table| table.clear(start, start + size));
+    if sparse {
+        // The driver writes sparse entries when it frees a sparse area, not empty ones: nothing faults there.
+        space.hw.update(|table| {
+            table.clear(start, start + size);
+            table.insert(sparse_extent(start, size));
+        });
     }
     if let Some(allocator) = AddressSpace::allocator(&mut state, start) {
         allocator.free(start);

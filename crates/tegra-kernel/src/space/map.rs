@@ -29,6 +29,8 @@ pub(super) struct Mapping {
     pub refs: u32,
     /// True if the program placed it inside an area, so that its address belongs to the area.
     pub fixed: bool,
+    /// True if it was placed in a sparse area: its pages become sparse again, even if the area was freed before.
+    sparse: bool,
     /// Keeps the dmabuf alive.
     buffer: Arc<Buffer>,
 }
@@ -130,11 +132,14 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
     space.hw.update(|table| {
         // The mapping replaces the own pages of a sparse area.
         table.clear(va, va + size);
-        table.insert(extent);
+        if let Some(extent) = request.entries(extent) {
+            table.insert(extent);
+        }
     });
     let (flags, fixed) = (request.flags, request.fixed);
+    let sparse = fixed && state.area(va).is_some_and(|(_, area)| area.sparse);
     state.by_buffer.insert((key, va));
-    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, buffer: request.dmabuf.buffer });
+    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, sparse, buffer: request.dmabuf.buffer });
     Ok(va)
 }
 
@@ -171,7 +176,8 @@ impl Request {
         let writable = access != ACCESS_READ_ONLY && !(access == 0 && dmabuf.read_only);
         Ok(Request {
             dmabuf,
-            flags: args.flags,
+            // An ignored flag is no part of what two mappings are compared by.
+            flags: args.flags & !NVGPU_AS_MAP_BUFFER_FLAGS_MAPPABLE_COMPBITS,
             fixed,
             writable,
             buffer_offset: args.buffer_offset,
@@ -199,6 +205,11 @@ impl Request {
             return Err(Errno::EINVAL.because("whole pages of the range reach beyond the end of the dmabuf"));
         }
         Ok(size)
+    }
+
+    /// What the GPU finds in the page table. With UNMAPPED_PTE the entries are empty, in a sparse area too.
+    fn entries(&self, extent: Extent) -> Option<Extent> {
+        (self.flags & NVGPU_AS_MAP_BUFFER_FLAGS_UNMAPPED_PTE == 0).then_some(extent)
     }
 
     fn key(&self) -> Key {
@@ -319,10 +330,9 @@ impl Contents {
         }
         let mapping = self.mappings.remove(&va)?;
         self.by_buffer.remove(&(mapping.key, va));
-        let sparse = self.area(va).is_some_and(|(_, area)| area.sparse);
         space.hw.update(|table| {
-            table.remove(va);
-            if mapping.fixed && sparse {
+            table.clear(va, va + mapping.size);
+            if mapping.sparse {
                 table.insert(super::area::sparse_extent(va, mapping.size));
             }
         });
@@ -358,8 +368,8 @@ pub(super) fn mapping_modify(
     let mapping = mapping.ok_or_else(|| Errno::EINVAL.because("no mapping begins at map_address"))?;
     let aligned = args.buffer_offset.is_multiple_of(PAGE) && args.buffer_size.is_multiple_of(PAGE);
     let inside = args.buffer_offset.checked_add(args.buffer_size).is_some_and(|end| end <= mapping.size);
-    let kind = |k: i16| (0..=255).contains(&k);
-    if aligned && inside && (kind(args.compr_kind) || kind(args.incompr_kind)) {
+    // The compressible kind is for mappings with compression tags, and there are none.
+    if aligned && inside && args.incompr_kind != -1 {
         Ok(())
     } else {
         Err(Errno::EINVAL

@@ -80,7 +80,11 @@ fn step(call: &Call<'_>, op: &nvgpu_as_remap_op, page: u64, area: std::ops::Rang
         let step = || Step { va, len, extent: sparse_extent(va, len) };
         return if clean { Ok(step()) } else { Err(Errno::EINVAL.because(rule).into()) };
     }
-    let buffer = call.dmabuf(op.mem_handle as i32).map_err(|_| Errno::EINVAL)?.buffer;
+    let dmabuf = call.dmabuf(op.mem_handle as i32).map_err(|_| Errno::EINVAL)?;
+    if dmabuf.read_only && op.flags & NVGPU_AS_REMAP_OP_FLAGS_ACCESS_NO_WRITE == 0 {
+        return Err(Errno::EINVAL.because("the dmabuf is read-only, and the flags lack ACCESS_NO_WRITE").into());
+    }
+    let buffer = dmabuf.buffer;
     if offset.checked_add(len).is_none_or(|end| end > buffer.size) {
         return Err(Errno::EINVAL.because("an operation reaches beyond the end of its buffer").into());
     }
