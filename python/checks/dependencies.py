@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from claims import makefile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MANIFESTS = ["Cargo.toml", "fuzz/Cargo.toml", "loom/Cargo.toml"]
+MANIFESTS = ["Cargo.toml", "fuzz/Cargo.toml", "loom/Cargo.toml", "judge/Cargo.toml"]
 TARGETS = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"]
 # The files that may use a dependency of each kind.
 PLACES = {None: ["src", "fuzz_targets"], "dev": ["src", "tests", "benches", "examples"], "build": ["build.rs"]}

@@ -45,7 +45,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegra_hw::{GpuPort, HwGpu, Speeds};
-use tegra_mm::memfd;
+use tegra_mm::{PageTable, memfd};
 use tegrarm_kmd::{Arg, Errno, Node};
 
 /// A booted kernel with one GPU.
@@ -257,6 +257,15 @@ impl Kernel {
     fn enter(self: &Arc<Self>, id: FileId, object: Object) {
         if let Some(forgotten) = self.files.enter(id, object) {
             self.end(forgotten);
+        }
+    }
+
+    /// The mappings of an address space, for comparisons with the page tables of a driver. It is `None` if the descriptor
+    /// is none of an address space.
+    pub fn page_table(&self, process: &dyn Process, fd: RawFd) -> Option<Arc<PageTable>> {
+        match self.object(process, fd).ok()? {
+            Object::Space(space) => Some(space.hw.table()),
+            _ => None,
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tegra_gpu::{Gpu, GpuConfig, Reports, Stats};
 use tegra_kernel::process::{InProcess, Process};
 use tegra_kernel::{Clock, Kernel, SimConfig};
+use tegra_mm::PageTable;
 use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 
 /// Boots a board, which is a kernel and its GPU.
@@ -50,6 +51,11 @@ impl SimKmd {
     /// The kernel of the board, for tools and leak checks.
     pub fn kernel(&self) -> &Arc<Kernel> {
         &self.kernel
+    }
+
+    /// The mappings of an address space, for comparisons with the page tables of a driver.
+    pub fn page_table(&self, fd: BorrowedFd<'_>) -> Option<Arc<PageTable>> {
+        self.kernel.page_table(&self.process, fd.as_raw_fd())
     }
 
     /// The GPU of the board, for tools and for programs that step it.

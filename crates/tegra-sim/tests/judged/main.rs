@@ -1,0 +1,36 @@
+//! Programs that NVIDIA's own driver has answered (docs/judge.md), replayed on the simulated kernel without the driver.
+
+#![allow(unsafe_code, reason = "descriptors that ioctls made become owned")]
+
+mod model;
+#[allow(dead_code, reason = "the comparison writes programs, shortens them and numbers them anew")]
+mod program;
+
+use model::Model;
+use program::Step;
+use std::path::Path;
+use tegra_sim::{Chip, SimConfig};
+
+/// Plays every program of a file and compares each answer with the driver's.
+fn replay(name: &str) -> usize {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judged").join(name);
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut calls = 0;
+    for program in text.split("# ").filter(|program| !program.is_empty()) {
+        let mut model = Model::new(SimConfig::new(Chip::AgxOrin));
+        let mut lines = program.lines();
+        let title = lines.next().unwrap();
+        while let (Some(step), Some(answer)) = (lines.next(), lines.next()) {
+            let step = Step::from_line(step).unwrap_or_else(|| panic!("{title}: {step}"));
+            assert_eq!(model.step(&step).to_line(), answer, "{title}: {}", step.to_line());
+            calls += 1;
+        }
+        assert_eq!(model.finish(), "0 files, 0 channels, 0 groups, 0 bytes", "{title}");
+    }
+    calls
+}
+
+#[test]
+fn address_spaces_answer_as_the_driver_of_r36() {
+    assert!(replay("spaces-r36.txt") > 1000);
+}

@@ -1,0 +1,193 @@
+//! The simulated kernel as a player of programs.
+
+use crate::program::{Answer, Behind, Ioctl, Run, Slot, Step};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use tegra_kernel::SimConfig;
+use tegra_kernel::process::FileId;
+use tegra_sim::SimKmd;
+use tegrarm_abi::nvmap::*;
+use tegrarm_kmd::{Arg, Errno, Kmd, Node};
+use zerocopy::{FromZeros, IntoBytes};
+
+/// Plays a program on the simulated kernel.
+pub struct Model {
+    kmd: SimKmd,
+    nvmap: Option<OwnedFd>,
+    /// The descriptor that each step made.
+    made: Vec<Option<OwnedFd>>,
+    /// The handle of each step's buffer, and the address at which the kernel sees its memory. The memory stays until
+    /// the program ends, so that an address is never that of two buffers.
+    buffers: Vec<(usize, u32, usize)>,
+}
+
+fn number(result: Result<i32, Errno>) -> i32 {
+    result.unwrap_or_else(|errno| -(errno as i32))
+}
+
+impl Model {
+    pub fn new(config: SimConfig) -> Model {
+        let kmd = SimKmd::new(SimConfig { step: true, ..config });
+        let nvmap = kmd.open("/dev/nvmap").expect("nvmap opens");
+        Model { kmd, nvmap: Some(nvmap), made: Vec::new(), buffers: Vec::new() }
+    }
+
+    /// Makes a step, and remembers the descriptor that it made.
+    pub fn step(&mut self, step: &Step) -> Answer {
+        let (answer, made) = match step {
+            Step::Open(node) => self.opened(node),
+            Step::Buffer(size) => (Answer::default(), Some(self.buffer(*size))),
+            Step::View(of) => (Answer::default(), self.view(*of)),
+            Step::Close(of) => {
+                self.close(*of);
+                (Answer::default(), None)
+            }
+            Step::Dup(of) => (Answer::default(), self.dup(*of)),
+            Step::Ioctl(call) => self.ioctl(call),
+        };
+        self.made.push(made);
+        answer
+    }
+
+    /// Closes everything. Returns how many files, buffers and ids the kernel still holds.
+    pub fn finish(mut self) -> String {
+        (0..self.made.len()).for_each(|at| self.close(at));
+        if let Some(nvmap) = self.nvmap.take() {
+            for (_, handle, _) in &self.buffers {
+                let _ = self.kmd.ioctl(nvmap.as_fd(), Node::Nvmap, NVMAP_IOC_FREE, Arg::Value(u64::from(*handle)));
+            }
+            self.kmd.close(nvmap);
+        }
+        let census = self.kmd.kernel().census();
+        format!("{} files, {} channels, {} groups, {} bytes", census.files, census.channels, census.tsgs, census.memory)
+    }
+
+    fn opened(&self, node: &str) -> (Answer, Option<OwnedFd>) {
+        match self.kmd.open(&format!("/dev/nvgpu/igpu0/{node}")) {
+            Ok(fd) => (Answer::default(), Some(fd)),
+            Err(errno) => (Answer { result: -(errno as i32), ..Answer::default() }, None),
+        }
+    }
+
+    fn nvmap<T: IntoBytes + zerocopy::FromBytes>(&self, request: u32, args: &mut T) {
+        let nvmap = self.nvmap.as_ref().expect("nvmap is open");
+        self.kmd.ioctl(nvmap.as_fd(), Node::Nvmap, request, Arg::Bytes(args.as_mut_bytes())).expect("nvmap obeys");
+    }
+
+    fn descriptor(&self, handle: u32) -> OwnedFd {
+        let mut get = nvmap_create_handle::new_zeroed();
+        get.handle = handle;
+        self.nvmap(NVMAP_IOC_GET_FD, &mut get);
+        // SAFETY: GET_FD made the descriptor, and nobody else knows it.
+        unsafe { OwnedFd::from_raw_fd(get.size as RawFd) }
+    }
+
+    fn buffer(&mut self, size: u32) -> OwnedFd {
+        let mut create = nvmap_create_handle::new_zeroed();
+        create.size = size;
+        self.nvmap(NVMAP_IOC_CREATE, &mut create);
+        let mut alloc = nvmap_alloc_handle::new_zeroed();
+        (alloc.handle, alloc.heap_mask, alloc.align) = (create.handle, NVMAP_HEAP_IOVMM, 4096);
+        alloc.flags = 0x0900_0000 | NVMAP_HANDLE_INNER_CACHEABLE;
+        self.nvmap(NVMAP_IOC_ALLOC, &mut alloc);
+        let fd = self.descriptor(create.handle);
+        let seen = self.kmd.own_view(fd.as_fd()).expect("the kernel sees the memory");
+        self.buffers.push((self.made.len(), create.handle, seen));
+        fd
+    }
+
+    fn view(&self, of: usize) -> Option<OwnedFd> {
+        let (_, handle, _) = self.buffers.iter().find(|(step, ..)| *step == of)?;
+        let mut dup = nvmap_duplicate_handle::new_zeroed();
+        (dup.handle, dup.access_flags) = (*handle, NVMAP_HANDLE_RO);
+        self.nvmap(NVMAP_IOC_DUP_HANDLE, &mut dup);
+        Some(self.descriptor(dup.dup_handle))
+    }
+
+    fn close(&mut self, at: usize) {
+        if let Some(fd) = self.made.get_mut(at).and_then(Option::take) {
+            self.kmd.close(fd);
+        }
+    }
+
+    fn dup(&self, of: usize) -> Option<OwnedFd> {
+        let copy = self.made.get(of)?.as_ref()?.try_clone().ok()?;
+        self.kmd.kernel().handed_out_again(FileId::of(&copy).ok()?);
+        Some(copy)
+    }
+
+    fn raw(&self, step: usize) -> RawFd {
+        self.made.get(step).and_then(Option::as_ref).map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    fn ioctl(&self, call: &Ioctl) -> (Answer, Option<OwnedFd>) {
+        let Some(fd) = self.made.get(call.on).and_then(Option::as_ref) else {
+            return (Answer { result: -libc::EBADF, bytes: call.bytes.clone(), ..Answer::default() }, None);
+        };
+        let (mut answer, made) = play(
+            call,
+            |step| self.raw(step),
+            |request, bytes| number(self.kmd.ioctl(fd.as_fd(), Node::As, request, Arg::Bytes(bytes))),
+        );
+        answer.runs = self.runs(fd);
+        // SAFETY: the call made the descriptor, and nobody else knows it.
+        (answer, made.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    fn runs(&self, fd: &OwnedFd) -> Vec<Run> {
+        let mut runs = Vec::new();
+        let Some(table) = self.kmd.page_table(fd.as_fd()) else { return runs };
+        let buffer = |seen: usize| Some(self.buffers.iter().find(|(.., at)| *at == seen)?.0);
+        for extent in table.extents() {
+            let behind = match &extent.backing {
+                None => Behind::Sparse,
+                Some(backing) => match buffer(backing.as_ptr() as usize) {
+                    Some(step) => Behind::Buffer(step),
+                    None if backing.len() == 64 << 20 => Behind::Syncpoints,
+                    None => Behind::Kernel,
+                },
+            };
+            let offset = if behind == Behind::Sparse { 0 } else { extent.offset as u64 };
+            Run { va: extent.va, len: extent.len, behind, offset, writable: extent.writable }.push(&mut runs);
+        }
+        runs
+    }
+}
+
+/// Puts descriptors and pointers into the argument, makes the call, and takes them out again.
+pub fn play(
+    call: &Ioctl,
+    raw: impl Fn(usize) -> RawFd,
+    make: impl FnOnce(u32, &mut [u8]) -> i32,
+) -> (Answer, Option<RawFd>) {
+    let put = |bytes: &mut [u8], fds: &[Slot], value: &dyn Fn(usize) -> RawFd| {
+        for fd in fds {
+            if let Some(place) = bytes.get_mut(fd.at..fd.at + 4) {
+                place.copy_from_slice(&value(fd.step).to_le_bytes());
+            }
+        }
+    };
+    let mut bytes = call.bytes.clone();
+    let mut pieces: Vec<Vec<u8>> = call.pieces.iter().map(|piece| piece.bytes.clone()).collect();
+    put(&mut bytes, &call.fds, &raw);
+    for (piece, memory) in call.pieces.iter().zip(&mut pieces) {
+        put(memory, &piece.fds, &raw);
+        if let Some(place) = bytes.get_mut(piece.at..piece.at + 8) {
+            place.copy_from_slice(&(memory.as_ptr() as u64).to_le_bytes());
+        }
+    }
+    let result = make(call.request, &mut bytes);
+    let made = call.makes.filter(|_| result >= 0).and_then(|at| {
+        let value = bytes.get_mut(at..at + 4)?;
+        let fd = RawFd::from_le_bytes(value.try_into().ok()?);
+        value.fill(0);
+        Some(fd)
+    });
+    put(&mut bytes, &call.fds, &|_| 0);
+    for (piece, memory) in call.pieces.iter().zip(&mut pieces) {
+        put(memory, &piece.fds, &|_| 0);
+        if let Some(place) = bytes.get_mut(piece.at..piece.at + 8) {
+            place.fill(0);
+        }
+    }
+    (Answer { result, bytes, pieces, runs: Vec::new() }, made.filter(|fd| *fd >= 0))
+}

@@ -1,0 +1,204 @@
+//! A program of ioctls as data, and what a kernel answered. The comparison with NVIDIA's driver (`judge/`) writes such
+//! programs, and a test replays them without the driver.
+//!
+//! A descriptor is named by the step that made it, so that a program means the same for two kernels, and still means
+//! something after steps were taken out of it.
+
+use std::fmt::Write;
+
+/// The place of a descriptor in the bytes of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    pub at: usize,
+    /// The step that made the descriptor. A step that made none stands for the descriptor -1.
+    pub step: usize,
+}
+
+/// A second piece of memory, to which a pointer in the argument refers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The place of the pointer in the argument.
+    pub at: usize,
+    pub bytes: Vec<u8>,
+    pub fds: Vec<Slot>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ioctl {
+    pub on: usize,
+    pub request: u32,
+    pub bytes: Vec<u8>,
+    pub fds: Vec<Slot>,
+    pub pieces: Vec<Piece>,
+    /// The place of the descriptor that the call makes.
+    pub makes: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Opens a node by its short name.
+    Open(String),
+    /// Makes a buffer of so many bytes.
+    Buffer(u32),
+    /// Makes a read-only descriptor of the buffer of a step.
+    View(usize),
+    Ioctl(Ioctl),
+    Close(usize),
+    Dup(usize),
+}
+
+/// What lies behind a range of GPU addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    Sparse,
+    /// The buffer of a step.
+    Buffer(usize),
+    Syncpoints,
+    /// Memory of the kernel.
+    Kernel,
+}
+
+/// A range of GPU addresses that is mapped to one range of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub va: u64,
+    pub len: u64,
+    pub behind: Behind,
+    pub offset: u64,
+    pub writable: bool,
+}
+
+impl Run {
+    /// Adds a run, as a part of the last one if it continues that.
+    pub fn push(self, runs: &mut Vec<Run>) {
+        if let Some(last) = runs.last_mut()
+            && last.va + last.len == self.va
+            && (last.behind, last.writable) == (self.behind, self.writable)
+            && (self.behind == Behind::Sparse || last.offset + last.len == self.offset)
+        {
+            last.len += self.len;
+            return;
+        }
+        runs.push(self);
+    }
+}
+
+/// The answer to a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The result, which is a negative errno for a failure. 0 stands for every descriptor.
+    pub result: i32,
+    /// The argument after the call, with 0 in place of descriptors.
+    pub bytes: Vec<u8>,
+    pub pieces: Vec<Vec<u8>>,
+    /// What is mapped in the address space on which the call was made.
+    pub runs: Vec<Run>,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::from("x"), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix('x')?;
+    (0..digits.len() / 2).map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).ok()).collect()
+}
+
+fn slots(fds: &[Slot]) -> String {
+    fds.iter().map(|fd| format!(" fd@{}={}", fd.at, fd.step)).collect()
+}
+
+impl Step {
+    pub fn to_line(&self) -> String {
+        match self {
+            Step::Open(node) => format!("open {node}"),
+            Step::Buffer(size) => format!("buffer {size}"),
+            Step::View(step) => format!("view {step}"),
+            Step::Close(step) => format!("close {step}"),
+            Step::Dup(step) => format!("dup {step}"),
+            Step::Ioctl(call) => {
+                let mut line = format!("ioctl {} {:08x} {}", call.on, call.request, hex(&call.bytes));
+                line += &slots(&call.fds);
+                for piece in &call.pieces {
+                    let _ = write!(line, " mem@{}={}{}", piece.at, hex(&piece.bytes), slots(&piece.fds));
+                }
+                if let Some(at) = call.makes {
+                    let _ = write!(line, " makes@{at}");
+                }
+                line
+            }
+        }
+    }
+
+    /// Reads a line that `to_line` wrote.
+    pub fn from_line(line: &str) -> Option<Step> {
+        let (verb, rest) = line.split_once(' ')?;
+        Some(match verb {
+            "open" => Step::Open(rest.to_owned()),
+            "buffer" => Step::Buffer(rest.parse().ok()?),
+            "view" => Step::View(rest.parse().ok()?),
+            "close" => Step::Close(rest.parse().ok()?),
+            "dup" => Step::Dup(rest.parse().ok()?),
+            "ioctl" => Step::Ioctl(Ioctl::from_words(rest)?),
+            _ => return None,
+        })
+    }
+
+    /// The steps to which this step refers are counted anew after some were taken out.
+    pub fn renumber(&mut self, number: impl Fn(usize) -> usize) {
+        match self {
+            Step::Open(_) | Step::Buffer(_) => {}
+            Step::View(step) | Step::Close(step) | Step::Dup(step) => *step = number(*step),
+            Step::Ioctl(call) => {
+                call.on = number(call.on);
+                let pieces = call.pieces.iter_mut().flat_map(|piece| &mut piece.fds);
+                call.fds.iter_mut().chain(pieces).for_each(|fd| fd.step = number(fd.step));
+            }
+        }
+    }
+}
+
+impl Ioctl {
+    fn from_words(rest: &str) -> Option<Ioctl> {
+        let mut words = rest.split(' ');
+        let on = words.next()?.parse().ok()?;
+        let request = u32::from_str_radix(words.next()?, 16).ok()?;
+        let bytes = unhex(words.next()?)?;
+        let mut call = Ioctl { on, request, bytes, fds: vec![], pieces: vec![], makes: None };
+        for word in words {
+            let (kind, rest) = word.split_once('@')?;
+            let (at, value) = rest.split_once('=').unwrap_or((rest, ""));
+            let at = at.parse().ok()?;
+            match kind {
+                "mem" => call.pieces.push(Piece { at, bytes: unhex(value)?, fds: vec![] }),
+                "makes" => call.makes = Some(at),
+                _ => {
+                    let fds = call.pieces.last_mut().map_or(&mut call.fds, |piece| &mut piece.fds);
+                    fds.push(Slot { at, step: value.parse().ok()? });
+                }
+            }
+        }
+        Some(call)
+    }
+}
+
+impl Answer {
+    pub fn to_line(&self) -> String {
+        let mut line = format!("= {} {}", self.result, hex(&self.bytes));
+        self.pieces.iter().for_each(|piece| line += &format!(" {}", hex(piece)));
+        for run in &self.runs {
+            let access = if run.writable { "rw" } else { "r" };
+            let behind = match run.behind {
+                Behind::Sparse => "sparse".to_owned(),
+                Behind::Buffer(step) => format!("buffer {step}"),
+                Behind::Syncpoints => "syncpoints".to_owned(),
+                Behind::Kernel => "kernel".to_owned(),
+            };
+            let _ = write!(line, "; {:#x}+{:#x} {behind}+{:#x} {access}", run.va, run.len, run.offset);
+        }
+        line
+    }
+}

@@ -1,0 +1,143 @@
+/* Boots the driver: the parts of its power-on sequence that need no firmware, over registers that are memory. */
+#include <nvgpu/gk20a.h>
+#include <nvgpu/hal_init.h>
+#include <nvgpu/nvgpu_init.h>
+#include <nvgpu/errata.h>
+#include <nvgpu/enabled.h>
+#include <nvgpu/kmem.h>
+#include <nvgpu/mm.h>
+#include <nvgpu/nvhost.h>
+#include <nvgpu/gmmu.h>
+#include <nvgpu/pd_cache.h>
+#include <nvgpu/cbc.h>
+#include <nvgpu/gr/gr.h>
+#include "common/gr/gr_priv.h"
+#include <nvgpu/posix/io.h>
+#include <nvgpu/posix/mock-regs.h>
+#include "os/linux/os_linux.h"
+#include "os/linux/ioctl.h"
+#include "os/linux/platform_gk20a.h"
+#include "os-posix.h"
+#include "judge.h"
+
+#define REGISTERS (16u << 20)
+static u32 *registers;
+static struct nvgpu_os_linux judge_linux;
+static struct nvgpu_os_posix judge_posix;
+static struct gk20a_platform platform;
+static struct device device = { .driver_data = &platform, .parent = NULL, .name = "17000000.gpu" };
+static struct device node = { .parent = &device, .name = "node" };
+static struct nvgpu_cdev cdev = { .node = &node };
+static bool booted;
+
+struct gk20a *judge_gpu(void) { return booted ? &judge_linux.g : NULL; }
+struct nvgpu_cdev *judge_cdev(void) { return &cdev; }
+struct nvgpu_os_posix *judge_os_posix(void) { return &judge_posix; }
+struct gk20a *nvgpu_get_gk20a_from_cdev(struct nvgpu_cdev *of) { (void)of; return &judge_linux.g; }
+u32 nvgpu_get_gpu_instance_id_from_cdev(struct gk20a *g, struct nvgpu_cdev *of) { (void)g; (void)of; return 0; }
+
+/* The tables of registers that os/posix would load. Registers are memory here. */
+int nvgpu_get_mock_reglist_gv11b(struct gk20a *g, u32 at, struct nvgpu_mock_iospace *space) { (void)g; (void)at; (void)space; return -1; }
+int nvgpu_get_mock_reglist_ga10b(struct gk20a *g, u32 at, struct nvgpu_mock_iospace *space) { (void)g; (void)at; (void)space; return -1; }
+
+static void write_register(struct gk20a *g, struct nvgpu_reg_access *access)
+{
+	(void)g;
+	if (access->addr < REGISTERS)
+		registers[access->addr / 4] = access->value;
+}
+
+static void read_register(struct gk20a *g, struct nvgpu_reg_access *access)
+{
+	(void)g;
+	access->value = access->addr < REGISTERS ? registers[access->addr / 4] : 0;
+}
+
+static int read_fuse(unsigned long offset, u32 *value)
+{
+	(void)offset;
+	*value = 0;
+	return 0;
+}
+
+static struct nvgpu_posix_io_callbacks callbacks = {
+	.writel = write_register, .writel_check = write_register, .bar1_writel = write_register, .usermode_writel = write_register,
+	.__readl = read_register, .readl = read_register, .bar1_readl = read_register,
+	.tegra_fuse_control_read = read_fuse, .tegra_fuse_readl = read_fuse,
+};
+
+/* What the GPU would answer. Each is a unit of the GPU that is asked to do something and says that it is done. */
+static int done(struct gk20a *g) { (void)g; return 0; }
+static void nothing(struct gk20a *g) { (void)g; }
+static int flushed(struct gk20a *g, bool invalidate) { (void)g; (void)invalidate; return 0; }
+static int invalidated(struct gk20a *g, struct nvgpu_mem *directory) { (void)g; (void)directory; return 0; }
+
+static void answer_for_the_gpu(struct gk20a *g)
+{
+	g->ops.fb.tlb_invalidate = invalidated;
+	g->ops.mm.cache.fb_flush = done;
+	g->ops.mm.cache.l2_flush = flushed;
+	g->ops.mm.cache.l2_invalidate = nothing;
+	g->ops.mm.cache.cbc_clean = nothing;
+}
+
+int judge_boot(const struct judge_chip *chip)
+{
+	struct nvgpu_os_linux *l = &judge_linux;
+	struct gk20a *g = &l->g;
+
+	if (booted)
+		return -EBUSY;
+	registers = calloc(1, REGISTERS);
+	registers[0] = chip->boot_0;
+	l->dev = &device;
+	platform.g = g;
+	g->log_mask = getenv("JUDGE_LOG") != NULL ? NVGPU_DEFAULT_DBG_MASK : 0;
+	g->mm.g = g;
+	g->regs = NVGPU_POSIX_REG_BAR0 << NVGPU_POSIX_REG_SHIFT;
+	g->bar1 = NVGPU_POSIX_REG_BAR1 << NVGPU_POSIX_REG_SHIFT;
+	g->usermode_regs = NVGPU_POSIX_REG_USERMODE << NVGPU_POSIX_REG_SHIFT;
+	nvgpu_posix_io_init_reg_space(g);
+	nvgpu_posix_register_io(g, &callbacks);
+	if (nvgpu_kmem_init(g) != 0 || nvgpu_init_errata_flags(g) != 0 || nvgpu_init_enabled_flags(g) != 0)
+		return -ENOMEM;
+	int err = nvgpu_detect_chip(g);
+	if (err != 0)
+		return err;
+	answer_for_the_gpu(g);
+
+	/* What the platform of the board says (os/linux/platform_ga10b_tegra.c), and Linux's probe (os/linux/driver_common.c). */
+	nvgpu_set_enabled(g, NVGPU_HAS_SYNCPOINTS, true);
+	nvgpu_set_enabled(g, NVGPU_MM_HONORS_APERTURE, true);
+	nvgpu_set_enabled(g, NVGPU_MM_UNIFIED_MEMORY, true);
+	g->mm.disable_bigpage = !chip->big_pages;
+	nvgpu_mutex_init(&g->mm.tlb_lock);
+	nvgpu_mutex_init(&g->mm.l2_op_lock);
+	nvgpu_mutex_init(&l->ctrl_privs_lock);
+	nvgpu_init_list_node(&l->ctrl_privs);
+	nvgpu_mutex_init(&l->dmabuf_priv_list_lock);
+	nvgpu_init_list_node(&l->dmabuf_priv_list);
+	nvgpu_ref_init(&g->refcount);
+	g->ops.mm.get_default_va_sizes(NULL, &g->mm.channel.user_size, &g->mm.channel.kernel_size);
+	err = nvgpu_pd_cache_init(g);
+	if (err != 0)
+		return err;
+	/* What Linux says of itself (os/linux/module.c). */
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_REMAP, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_MAPPING_MODIFY, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_SPARSE_ALLOCS, true);
+	nvgpu_get_nvhost_dev(g);
+	err = nvgpu_init_syncpt_mem(g);
+	if (err != 0)
+		return err;
+	/* A compression-bit cache without room: every request for tags finds none. */
+	g->cbc = nvgpu_kzalloc(g, sizeof *g->cbc);
+	g->mig.num_gpu_instances = 1;
+	g->num_gr_instances = 1;
+	g->gr = nvgpu_kzalloc(g, sizeof *g->gr);
+	nvgpu_mutex_init(&g->ctrl_dev_id_lock);
+	nvgpu_set_enabled(g, NVGPU_CLK_ARB_ENABLED, false);
+	g->sw_ready = true;
+	booted = true;
+	return 0;
+}

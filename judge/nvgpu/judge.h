@@ -1,0 +1,32 @@
+/* The entries of the shared library. A descriptor is a descriptor of this process; an error is a negative errno. The driver's state is global: one boot a
+ * process. Calls do not run in parallel. */
+#ifndef JUDGE_H
+#define JUDGE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Says what is behind a descriptor that is none of the driver's: the FMODE bits of a dma-buf and its size, or -1. */
+typedef int (*judge_resolver)(int fd, uint64_t *size);
+
+struct judge_chip {
+	uint32_t boot_0;
+	bool big_pages;
+};
+/* One entry of a page table: the address in the GPU's space, the size of the page, and the entry's two words as they lie in memory. */
+typedef void (*judge_entry)(void *context, uint64_t va, uint64_t size, uint64_t entry);
+
+int judge_boot(const struct judge_chip *chip);
+void judge_resolve(judge_resolver resolver);
+int judge_open(const char *node);
+long judge_ioctl(int fd, unsigned request, void *argument);
+int judge_dup(int fd);
+int judge_close(int fd);
+int judge_tables(int fd, judge_entry entry, void *context);
+uint64_t judge_buffer_at(uint64_t address, uint64_t *start, unsigned long *inode);
+unsigned judge_held(void);
+
+struct file;
+struct file_operations;
+struct file *judge_file(int fd);
+struct file *judge_new_file(const struct file_operations *ops, void *private_data);
+#endif

@@ -1,0 +1,262 @@
+//! NVIDIA's driver, from the shared library that `judge/nvgpu` builds, as a player of programs.
+
+use crate::model::play;
+use crate::program::{Answer, Behind, Ioctl, Run, Step};
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
+use std::os::fd::RawFd;
+use std::sync::Mutex;
+
+const READ: c_int = 1;
+const WRITE: c_int = 2;
+/// The page tables' entry: the valid bit, the volatile bit, which alone means sparse, and the read-only bit.
+const VALID: u64 = 1;
+const VOLATILE: u64 = 8;
+const READ_ONLY: u64 = 64;
+/// Where the glue lays the syncpoints (host1x.c).
+const APERTURE: std::ops::Range<u64> = 0x6000_0000..0x6400_0000;
+
+#[repr(C)]
+struct Chip {
+    boot_0: u32,
+    big_pages: bool,
+}
+
+/// A chip that the driver can be booted as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Board {
+    Orin,
+    Xavier,
+}
+
+type Entry = unsafe extern "C" fn(*mut c_void, u64, u64, u64);
+
+/// The functions of the shared library (judge.h).
+struct Library {
+    open: unsafe extern "C" fn(*const c_char) -> c_int,
+    ioctl: unsafe extern "C" fn(c_int, c_uint, *mut c_void) -> c_long,
+    dup: unsafe extern "C" fn(c_int) -> c_int,
+    close: unsafe extern "C" fn(c_int) -> c_int,
+    tables: unsafe extern "C" fn(c_int, Entry, *mut c_void) -> c_int,
+    buffer_at: unsafe extern "C" fn(u64, *mut u64, *mut c_ulong) -> u64,
+    held: unsafe extern "C" fn() -> c_uint,
+}
+
+/// The booted driver. There is one in a process.
+pub struct Driver {
+    library: Library,
+}
+
+/// The buffers that exist, by inode: the step that made each, and its size.
+static BUFFERS: Mutex<BTreeMap<u64, (usize, u64)>> = Mutex::new(BTreeMap::new());
+
+fn inode(fd: RawFd) -> Option<u64> {
+    // SAFETY: all bytes of a `stat` may be zero, and fstat fills it.
+    let (result, stat) = unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        (libc::fstat(fd, &mut stat), stat)
+    };
+    (result == 0).then_some(stat.st_ino)
+}
+
+/// Tells the driver what is behind a descriptor.
+unsafe extern "C" fn resolve(fd: c_int, size: *mut u64) -> c_int {
+    let buffers = BUFFERS.lock().expect("nobody panicked");
+    let Some((_, bytes)) = inode(fd).and_then(|inode| buffers.get(&inode)) else { return -1 };
+    // SAFETY: the driver asks with a place for the size; fcntl only looks.
+    let flags = unsafe {
+        *size = *bytes;
+        libc::fcntl(fd, libc::F_GETFL)
+    };
+    if flags & libc::O_ACCMODE == libc::O_RDONLY { READ } else { READ | WRITE }
+}
+
+impl Driver {
+    /// Loads the library and boots the driver as the chip of a board.
+    pub fn boot(path: &str, board: Board) -> Result<Driver, String> {
+        let name = CString::new(path).map_err(|_| "a path without zeros")?;
+        // SAFETY: the library's constructors do nothing.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) };
+        if handle.is_null() {
+            // SAFETY: after a failed dlopen, dlerror gives a text.
+            return Err(unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy().into_owned());
+        }
+        let symbol = |name: &CStr| {
+            // SAFETY: the handle is that of the library.
+            let at = unsafe { libc::dlsym(handle, name.as_ptr()) };
+            if at.is_null() { Err(format!("{path} has no {name:?}")) } else { Ok(at) }
+        };
+        macro_rules! function {
+            // SAFETY: the types are those of judge.h.
+            ($name:expr) => {
+                unsafe { std::mem::transmute(symbol($name)?) }
+            };
+        }
+        let boot: unsafe extern "C" fn(*const Chip) -> c_int = function!(c"judge_boot");
+        let tell: unsafe extern "C" fn(unsafe extern "C" fn(c_int, *mut u64) -> c_int) = function!(c"judge_resolve");
+        let library = Library {
+            open: function!(c"judge_open"),
+            ioctl: function!(c"judge_ioctl"),
+            dup: function!(c"judge_dup"),
+            close: function!(c"judge_close"),
+            tables: function!(c"judge_tables"),
+            buffer_at: function!(c"judge_buffer_at"),
+            held: function!(c"judge_held"),
+        };
+        let chip = match board {
+            Board::Orin => Chip { boot_0: 0x17b0_00a1, big_pages: false },
+            Board::Xavier => Chip { boot_0: 0x15b0_00a1, big_pages: true },
+        };
+        // SAFETY: the driver is not booted yet.
+        let result = unsafe {
+            tell(resolve);
+            boot(&chip)
+        };
+        if result == 0 { Ok(Driver { library }) } else { Err(format!("the driver does not boot: {result}")) }
+    }
+
+    /// How many buffers the driver holds.
+    pub fn held(&self) -> u32 {
+        // SAFETY: the driver is booted.
+        unsafe { (self.library.held)() }
+    }
+
+    /// A new run of a program.
+    pub fn run(&self) -> Running<'_> {
+        BUFFERS.lock().expect("nobody panicked").clear();
+        Running { library: &self.library, made: Vec::new(), memory: Vec::new() }
+    }
+}
+
+/// A program that runs on the driver.
+pub struct Running<'a> {
+    library: &'a Library,
+    made: Vec<Option<RawFd>>,
+    /// A descriptor of each buffer, so that its memory stays until the program ends.
+    memory: Vec<RawFd>,
+}
+
+impl Running<'_> {
+    pub fn step(&mut self, step: &Step) -> Answer {
+        let (answer, made) = match step {
+            Step::Open(node) => self.opened(node),
+            Step::Buffer(size) => (Answer::default(), self.buffer(*size)),
+            Step::View(of) => (Answer::default(), self.view(*of)),
+            Step::Close(of) => {
+                self.close(*of);
+                (Answer::default(), None)
+            }
+            Step::Dup(of) => (Answer::default(), self.dup(*of)),
+            Step::Ioctl(call) => self.ioctl(call),
+        };
+        self.made.push(made);
+        answer
+    }
+
+    /// Closes everything.
+    pub fn finish(mut self) {
+        (0..self.made.len()).for_each(|at| self.close(at));
+        // SAFETY: the descriptors are the program's own.
+        self.memory.drain(..).for_each(|fd| unsafe {
+            libc::close(fd);
+        });
+    }
+
+    fn raw(&self, step: usize) -> RawFd {
+        self.made.get(step).copied().flatten().unwrap_or(-1)
+    }
+
+    fn opened(&self, node: &str) -> (Answer, Option<RawFd>) {
+        let name = CString::new(node).expect("a name without zeros");
+        // SAFETY: the driver is booted, and the name ends with a zero.
+        let fd = unsafe { (self.library.open)(name.as_ptr()) };
+        match fd {
+            0.. => (Answer::default(), Some(fd)),
+            _ => (Answer { result: fd, ..Answer::default() }, None),
+        }
+    }
+
+    fn buffer(&mut self, size: u32) -> Option<RawFd> {
+        // SAFETY: these calls make descriptors and touch no memory.
+        let (fd, copy) = unsafe {
+            let fd = libc::memfd_create(c"buffer".as_ptr(), libc::MFD_CLOEXEC);
+            libc::ftruncate(fd, i64::from(size));
+            (fd, libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3))
+        };
+        self.memory.push(copy);
+        let size = u64::from(size).next_multiple_of(4096);
+        BUFFERS.lock().expect("nobody panicked").insert(inode(fd)?, (self.made.len(), size));
+        Some(fd)
+    }
+
+    fn view(&self, of: usize) -> Option<RawFd> {
+        let path = CString::new(format!("/proc/self/fd/{}", self.raw(of))).expect("a path");
+        // SAFETY: open makes a descriptor and touches no memory.
+        let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+        (fd >= 0).then_some(fd)
+    }
+
+    fn dup(&self, of: usize) -> Option<RawFd> {
+        // SAFETY: the driver is booted; a closed descriptor gives an errno.
+        let fd = unsafe { (self.library.dup)(self.raw(of)) };
+        (fd >= 0).then_some(fd)
+    }
+
+    fn close(&mut self, at: usize) {
+        if let Some(fd) = self.made.get_mut(at).and_then(Option::take) {
+            // SAFETY: the descriptor is the program's own.
+            unsafe { (self.library.close)(fd) };
+        }
+    }
+
+    fn ioctl(&self, call: &Ioctl) -> (Answer, Option<RawFd>) {
+        let fd = self.raw(call.on);
+        if fd < 0 {
+            return (Answer { result: -libc::EBADF, bytes: call.bytes.clone(), ..Answer::default() }, None);
+        }
+        // SAFETY: the argument has the size that the request names, and the driver checks what it reaches beyond.
+        let make =
+            |request, bytes: &mut [u8]| unsafe { (self.library.ioctl)(fd, request, bytes.as_mut_ptr().cast()) as i32 };
+        let (mut answer, made) = play(call, |step| self.raw(step), make);
+        answer.runs = self.runs(fd);
+        (answer, made)
+    }
+
+    fn runs(&self, fd: RawFd) -> Vec<Run> {
+        let mut entries: Vec<(u64, u64, u64)> = Vec::new();
+        unsafe extern "C" fn note(context: *mut c_void, va: u64, size: u64, entry: u64) {
+            // SAFETY: the context is the list below.
+            unsafe { (*context.cast::<Vec<(u64, u64, u64)>>()).push((va, size, entry)) };
+        }
+        // SAFETY: the driver is booted, and the list lives until the call returns.
+        unsafe { (self.library.tables)(fd, note, (&raw mut entries).cast()) };
+        entries.sort_unstable();
+        let mut runs = Vec::new();
+        for (va, len, entry) in entries {
+            let valid = entry & VALID != 0;
+            if !valid && entry & VOLATILE == 0 {
+                continue;
+            }
+            let address = (entry >> 8 & 0x3fff_ffff_ffff) << 12;
+            let (behind, offset) = if valid { self.behind(address) } else { (Behind::Sparse, 0) };
+            let writable = !valid || entry & READ_ONLY == 0;
+            Run { va, len, behind, offset, writable }.push(&mut runs);
+        }
+        runs
+    }
+
+    fn behind(&self, address: u64) -> (Behind, u64) {
+        // Bit 37 (36 on gv11b) of an address asks for the L3 cache.
+        let address = address & !(3 << 36);
+        if APERTURE.contains(&address) {
+            return (Behind::Syncpoints, address - APERTURE.start);
+        }
+        let (mut start, mut inode) = (0, 0);
+        // SAFETY: both are places for the answer.
+        if unsafe { (self.library.buffer_at)(address, &mut start, &mut inode) } == 0 {
+            return (Behind::Kernel, 0);
+        }
+        let step = BUFFERS.lock().expect("nobody panicked").get(&inode).map(|(step, _)| *step);
+        (step.map_or(Behind::Kernel, Behind::Buffer), address - start)
+    }
+}
