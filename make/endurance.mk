@@ -98,4 +98,4 @@ soak: build venv $(SIM) $(CARGO_TARGET_DIR)/soak/work ## an hour (SECONDS) of ev
 test-driver: ## NVIDIA's own driver, built from the checkout that NVGPU names, answers the same programs as the simulated kernel
 	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" OUT="$(abspath $(CARGO_TARGET_DIR))/judge/r36"
 	$(CARGO) build --manifest-path judge/Cargo.toml --locked --release --target-dir $(CARGO_TARGET_DIR)/judge
-	$(CARGO_TARGET_DIR)/judge/release/tegrarm-judge "$(abspath $(CARGO_TARGET_DIR))/judge/r36/libnvgpu-judge.so" orin $(or $(PROGRAMS),5000)
+	$(CARGO_TARGET_DIR)/judge/release/tegrarm-judge "$(abspath $(CARGO_TARGET_DIR))/judge/r36/libnvgpu-judge.so" orin $(or $(PROGRAMS),2000)
