@@ -9,6 +9,8 @@ from conftest import ROOT
 
 BEGIN = """
 import os, signal, sys, threading, warnings
+# Python leaves SIGINT ignored where its parent ignored it: a shell does so for what it starts in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 import tegrarm, tegrarm.device
 tegrarm.device.PATIENCE = 0.3
