@@ -180,8 +180,8 @@ class _Mapped:
         device: Any = Device[self.device]
         self.allocator = device.allocator
         # The NV device maps pages through its interface, the device TEGRA through its allocator.
-        wrap = device.iface._wrap_pages if hasattr(device, "iface") else device.allocator._pages
-        self.pages = wrap(file.address, len(file.bytes))
+        maps = device.iface if hasattr(device, "iface") else device.allocator
+        self.pages = maps.pages(file.address, len(file.bytes))
 
     def tensor(self, name: str) -> Any:
         """One tensor of the file."""

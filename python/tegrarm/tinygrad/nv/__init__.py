@@ -124,6 +124,10 @@ class TEGRAIface(NVKIface):
             address, size = mem.get_storage().host.addr, mem.nbytes
             if address % PAGE:
                 raise RuntimeError(f"memory of {mem.device} at {address:#x} does not start with a page")
+        return self.pages(address, size)
+
+    def pages(self, address: int, size: int) -> Any:
+        """A buffer of whole pages of this process, which begin at ``address``. The buffer has what the pages have, and nothing is copied."""
         size = -(-size // PAGE) * PAGE
         mapping = self._map_pages(address, size)
         if IS_HCQ:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tinygrad.helpers import to_mv
 from tinygrad.runtime import ops_nv
 from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue
-from tinygrad.runtime.support.hcq import FileIOInterface, HCQBuffer
+from tinygrad.runtime.support.hcq import FileIOInterface, HCQBuffer, MMIOInterface
 
 from .. import copies
 
@@ -113,7 +113,7 @@ def mapped_pages(iface: TEGRAIface, buffer: HCQBuffer, address: int, size: int) 
         except (RuntimeError, OSError):
             iface.forget_pages(buffer.va_addr, size, buffer.meta.hMemory)
             raise
-    buffer.meta = Pages(buffer.meta.hMemory, moved)
+    buffer.meta, buffer.view = Pages(buffer.meta.hMemory, moved), MMIOInterface(address, size, fmt="B")
     # tinygrad does not always unmap what it has mapped, so that the mapping ends with the buffer.
     buffer.meta.release = weakref.finalize(buffer, _release, iface, buffer.va_addr, size, buffer.meta.hMemory, bool(moved))
     buffer.meta.release.atexit = False
