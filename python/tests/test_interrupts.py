@@ -143,6 +143,23 @@ with tegrarm.Device() as device:
     assert "RmTimeout" in done.stderr and "1 queue still had work after 0.3 seconds; it was stopped" in done.stderr
 
 
+def test_a_queue_that_was_only_opened_or_recovered_has_no_work_to_stop():
+    """The library prepares each channel with a submission of its own. On a busy machine the GPU has not finished it when `stop` looks."""
+    ran("""
+for _ in range(20):
+    with tegrarm.Device() as device:
+        assert device.stop() == 0
+        queue = device.queue()
+        assert device.stop() == 0
+with tegrarm.Device() as device:
+    module, x = device.compile(SPIN), device.zeros(2, "int32")
+    for _ in range(20):
+        lost = module["spin"][1, 1](x)
+        assert device.stop() == 1 and device.stop() == 0
+        assert caught(lost.wait, tegrarm.RmError).name == "NV_ERR_RESOURCE_LOST"
+""")
+
+
 def test_stop_leaves_finished_work_and_queues_alone():
     ran("""
 with tegrarm.Device() as device:

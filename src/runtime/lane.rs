@@ -45,6 +45,8 @@ pub fn split(fence: u64) -> (u64, u64) {
 /// The state that the queue's lock guards.
 struct Work {
     queue: Queue,
+    /// The submission that prepares the channel, which the library makes itself before it takes any work.
+    set_up: u64,
     /// The local memory per thread. The next field is the memory for it.
     local: u32,
     /// It is `None` for a channel without compute.
@@ -85,7 +87,7 @@ impl Lane {
             Kind::Copy => (None, NO_LOCAL),
         };
         let (timeline, watch, last) = (queue.timeline().clone(), queue.watch().clone(), AtomicU64::new(queue.last()));
-        let work = Work { queue, local, arena, ready_local, errands: 0, signal: None, waits_for: Vec::new() };
+        let work = Work { set_up: queue.last(), queue, local, arena, ready_local, errands: 0, signal: None, waits_for: Vec::new() };
         Ok(Lane { work: Mutex::new(work), timeline, watch: RwLock::new(watch), plan, last, number })
     }
 
@@ -154,13 +156,15 @@ impl Lane {
     }
 
     /// Stops the queue as a fault does, unless its work has finished or a fault stopped it before. Returns whether it
-    /// was stopped now.
+    /// was stopped now. What prepares the channel is no work of the caller's, so that a queue that was only opened or
+    /// recovered is idle, whether or not the GPU has prepared the channel yet.
     ///
     /// # Errors
     /// An error that RM gives. The queue is as it was.
     pub fn stop(&self, base: &Base) -> RmResult<bool> {
         let work = self.work.lock();
-        let runs = !self.is_over(work.queue.last());
+        let last = work.queue.last();
+        let runs = last > work.set_up && !self.is_over(last);
         if runs {
             work.queue.stop(base.session())?;
         }
@@ -193,6 +197,7 @@ impl Lane {
         queue.record(work.queue.take_records());
         *self.watch.write() = queue.watch().clone();
         self.last.store(queue.last(), Ordering::Release);
+        work.set_up = queue.last();
         work.queue = queue;
         work.signal = None; // the syncpoint was freed with the old channel
         Ok(true)
