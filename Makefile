@@ -250,6 +250,7 @@ generated: $(CBINDGEN) venv
 	$(CARGO) run --quiet --locked -p tegra-sim --bin tegrarm-sim -- manual $(GENERATED_TO)/packaging
 	$(PY) packaging/manual.py $(GENERATED_TO)/packaging
 	$(PY) packaging/ffi.py $(GENERATED_TO)/include/tegrarm.h $(GENERATED_TO)/python/tegrarm/_header.py
+	$(PY) packaging/ffi_rust.py $(GENERATED_TO)/include/tegrarm.h $(GENERATED_TO)/crates/tegrarm-client/src/header.rs
 
 header docs:      ## rewrites include/, tables of docs/ and README.md, man pages and completions from the source
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated

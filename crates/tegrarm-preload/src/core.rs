@@ -3,11 +3,10 @@
 use crate::paths::Node;
 use crate::{fds, guard, next};
 use std::cell::Cell;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_ulong, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use tegrarm_client::find;
 
 /// The functions of libtegrarm.so that are used here.
 struct Core {
@@ -143,27 +142,13 @@ fn core() -> Option<&'static Core> {
     CORE.get_or_init(load).as_ref()
 }
 
-/// Loads the library from the path in `TEGRARM_LIB`, or from the directory of this library, or from where the loader
-/// finds it.
+/// Loads the library.
 #[cold]
 fn load() -> Option<Core> {
-    let named = std::env::var_os("TEGRARM_LIB").filter(|name| !name.is_empty());
-    let path = match named {
-        Some(name) => CString::new(name.as_bytes()).ok()?,
-        None => beside_us().unwrap_or_else(|| c"libtegrarm.so".to_owned()),
-    };
-    // SAFETY: the path is NUL-terminated, and the library's initialisers are those of libtegrarm.
-    let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if library.is_null() {
-        // SAFETY: after a failure this is a NUL-terminated string, which stays valid until the next call on this
-        // thread.
-        let why = unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy();
-        say(&format!("cannot load it: {why}; set TEGRARM_LIB to its path"));
-        return None;
-    }
+    let library = find::open().map_err(|why| say(&why)).ok()?;
     let core = symbols(library);
     if core.is_none() {
-        say(&format!("{} is another library", path.to_string_lossy()));
+        say("the libtegrarm that was found is another library");
     }
     // SAFETY: the handler stays at its address, because this library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
@@ -173,8 +158,8 @@ fn load() -> Option<Core> {
 
 fn symbols(library: *mut c_void) -> Option<Core> {
     let find = |name: &CStr| {
-        // SAFETY: the library is loaded, and the name is NUL-terminated.
-        let found = unsafe { libc::dlsym(library, name.as_ptr()) };
+        // SAFETY: the handle is that of `find::open`.
+        let found = unsafe { find::symbol(library, name) };
         if found.is_null() { None } else { Some(found) }
     };
     let (open, ioctl, close) = (find(c"rm_open")?, find(c"rm_ioctl")?, find(c"rm_close")?);
@@ -192,24 +177,6 @@ fn symbols(library: *mut c_void) -> Option<Core> {
             ),
         })
     }
-}
-
-/// `libtegrarm.so` in the directory of this library, if there is one.
-fn beside_us() -> Option<CString> {
-    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: the address lies in this library, and the call fills the structure.
-    if unsafe { libc::dladdr(beside_us as *const c_void, info.as_mut_ptr()) } == 0 {
-        return None;
-    }
-    // SAFETY: the structure was filled by the call, or it is zero.
-    let name = unsafe { info.assume_init() }.dli_fname;
-    if name.is_null() {
-        return None;
-    }
-    // SAFETY: this is a string of the loader, and it is NUL-terminated.
-    let us = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
-    let beside = us.parent()?.join("libtegrarm.so");
-    if beside.exists() { CString::new(beside.as_os_str().as_bytes()).ok() } else { None }
 }
 
 /// Says once why a node cannot be opened, because most frontends would only say "no such device".

@@ -127,7 +127,7 @@ class TEGRAIface(NVKIface):
         return self.pages(address, size)
 
     def pages(self, address: int, size: int) -> Any:
-        """A buffer of whole pages of this process, which begin at ``address``. The buffer has what the pages have, and nothing is copied."""
+        """A buffer of whole pages of this process, which begin at ``address``. It has the memory of the pages, and nothing is copied."""
         size = -(-size // PAGE) * PAGE
         mapping = self._map_pages(address, size)
         if IS_HCQ:
