@@ -80,19 +80,21 @@ static void pages(struct tegrarm_device *device)
     struct tegrarm_kernel_attributes known = {.size = sizeof known};
     CHECK(tegrarm_kernel_attributes(add, &known));
     assert(known.parameters == 4 && known.registers > 0 && known.max_threads >= 128);
-    NvU32 n = 1024, blocks, offset, size, block[] = {128, 1, 1}, grid[] = {8, 1, 1};
+    NvU32 n = 1024, blocks, offset, size, block[] = {128, 1, 1};
     CHECK(tegrarm_kernel_parameter(add, 3, &offset, &size));
     assert(offset == 24 && size == 4);
     CHECK(tegrarm_kernel_occupancy(add, block, 0, &blocks));
     assert(blocks >= 1 && blocks <= 16);
     const void *arguments[] = {&a, &a, &c, &n};
     size_t sizes[] = {8, 8, 8, 8};
-    assert(tegrarm_launch_checked(add, grid, block, 0, arguments, sizes, 4, 0, NULL) == NV_ERR_INVALID_ARGUMENT);
+    struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {8, 1, 1}, .block_dim = {128, 1, 1}, .param_sizes = sizes};
+    assert(tegrarm_launch(NULL, add, &config, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
     char why[256];
     tegrarm_last_error(why, sizeof why);
     assert(strstr(why, "argument 3 has 8 bytes"));
     sizes[3] = sizeof n;
-    CHECK(tegrarm_launch_checked(add, grid, block, 0, arguments, sizes, 4, TEGRARM_LAUNCH_TOGETHER, NULL));
+    config.flags = TEGRARM_LAUNCH_COOPERATIVE;
+    CHECK(tegrarm_launch(NULL, add, &config, arguments, 4, NULL));
     CHECK(tegrarm_buffer_free(result)); /* This waits for the GPU, so the page belongs to the program again. */
     for (int i = 0; i < 1024; i++)
         assert(sum[i] == 2.0f);

@@ -62,16 +62,19 @@ static void work(struct tegrarm_device *device)
     /* a = in by the CPU; b = a by the copy engine; c = a + b by the queue of high priority; out = c by the CPU. */
     unsigned n = N;
     const void *arguments[] = {&a, &b, &c, &n};
-    const NvU32 grid[] = {8, 1, 1}, block[] = {128, 1, 1};
+    struct tegrarm_launch_config config = {
+        .size = sizeof config, .grid_dim = {8, 1, 1}, .block_dim = {128, 1, 1}, .priority = TEGRARM_PRIORITY_HIGH};
     NvU64 fences[4];
     CHECK(tegrarm_queue_fill(own, ba, 0, SIZE, 0, 4, NULL));
     CHECK(tegrarm_queue_copy_in(own, ba, 0, in, SIZE, &fences[0]));
     CHECK(tegrarm_queue_after(copies, fences[0]));
     CHECK(tegrarm_queue_copy(copies, bb, 0, ba, 0, SIZE, &fences[1]));
     CHECK(tegrarm_queue_after(high, fences[1]));
-    CHECK(tegrarm_queue_launch(high, vecadd, grid, block, 0, arguments, 4, &fences[2]));
+    CHECK(tegrarm_launch(high, vecadd, &config, arguments, 4, &fences[2]));
     CHECK(tegrarm_queue_copy_out(high, bc, 0, out, SIZE, &fences[3]));
-    assert(tegrarm_queue_launch(copies, vecadd, grid, block, 0, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_launch(own, vecadd, &config, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT); /* a queue of low priority */
+    config.priority = TEGRARM_PRIORITY_DEFAULT;
+    assert(tegrarm_launch(copies, vecadd, &config, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
     CHECK(tegrarm_wait_all(device, fences, 4, TEGRARM_WAIT_FOREVER));
     for (int i = 0; i < N; i++)
         assert(out[i] == 2 * (float)i);
@@ -87,7 +90,7 @@ static void work(struct tegrarm_device *device)
     struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     NvU64 nowhere = 0x1234567000, lost, fence;
     const void *bad[] = {&nowhere, &nowhere, &nowhere, &n};
-    CHECK(tegrarm_queue_launch(high, vecadd, grid, block, 0, bad, 4, &lost));
+    CHECK(tegrarm_launch(high, vecadd, &config, bad, 4, &lost));
     CHECK(tegrarm_fence_notify(device, lost, tell, &told));
     wait_told(&told, 1);
     assert(told.fence == lost && told.status == NV_ERR_RESET_REQUIRED);
@@ -98,7 +101,7 @@ static void work(struct tegrarm_device *device)
     CHECK(tegrarm_device_recover(device, &recovered));
     assert(recovered == 1);
     assert(tegrarm_wait(device, lost, TEGRARM_WAIT_FOREVER) == NV_ERR_RESOURCE_LOST);
-    CHECK(tegrarm_queue_launch(high, vecadd, grid, block, 0, arguments, 4, &fence));
+    CHECK(tegrarm_launch(high, vecadd, &config, arguments, 4, &fence));
     int fd;
     CHECK(tegrarm_fence_fd(device, fence, &fd));
     struct pollfd polled = {.fd = fd, .events = POLLIN};

@@ -94,11 +94,11 @@ static void record(Graph *g)
     }
     CHECK(tegrarm_replay_create(g->device, &g->replay));
     CHECK(tegrarm_replay_input(g->replay, g->cpu[0], g->in, sizeof g->in));
-    const NvU32 grid[] = {2, 1, 1}, block[] = {32, 1, 1};
+    const struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {2, 1, 1}, .block_dim = {32, 1, 1}};
     unsigned n = N;
     const void *arguments[] = {&g->gpu[0], &g->gpu[1], &g->gpu[2], &n};
     NvU32 launch = 9;
-    CHECK(tegrarm_replay_launch(g->replay, vecadd(g->device), grid, block, 0, arguments, 4, &launch));
+    CHECK(tegrarm_replay_launch(g->replay, vecadd(g->device), &config, arguments, 4, &launch));
     assert(launch == 0);
     CHECK(tegrarm_replay_argument(g->replay, launch, 1, 0));
     CHECK(tegrarm_replay_copy(g->replay, g->buffer[3], 0, g->buffer[2], 0, sizeof g->in));

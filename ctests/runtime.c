@@ -24,7 +24,8 @@ static void vector_add(void)
     CHECK(tegrarm_copy_in(bb, 0, out, sizeof out));
     unsigned n = N;
     const void *arguments[] = {&a, &b, &c, &n};
-    CHECK(tegrarm_launch(vecadd, (NvU32[]){8, 1, 1}, (NvU32[]){128, 1, 1}, 0, arguments, 4, &fence));
+    struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {8, 1, 1}, .block_dim = {128, 1, 1}};
+    CHECK(tegrarm_launch(NULL, vecadd, &config, arguments, 4, &fence));
     CHECK(tegrarm_wait(device, fence, 20000000000u));
     for (int i = 0; i < N; i++)
         assert(fabsf(pc[i] - 1.25f * (float)i) == 0.0f);
@@ -35,8 +36,9 @@ static void vector_add(void)
     assert(out[N - 1] == 1.25f * (N - 1));
 
     /* Mistakes of the caller give statuses. */
-    assert(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){2048, 1, 1}, 0, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
-    assert(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){32, 1, 1}, 0, arguments, 3, NULL) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_launch(NULL, vecadd, &config, arguments, 3, NULL) == NV_ERR_INVALID_ARGUMENT);
+    config.block_dim[0] = 2048;
+    assert(tegrarm_launch(NULL, vecadd, &config, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
     assert(tegrarm_copy_out(ba, sizeof out - 1, out, 2) == NV_ERR_INVALID_BASE);
     assert(tegrarm_module_load(device, out, sizeof out, &module) == NV_ERR_INVALID_ARGUMENT);
     assert(tegrarm_wait(device, fence + 1000, TEGRARM_WAIT_POLL) == NV_ERR_INVALID_ARGUMENT);
@@ -65,7 +67,8 @@ static void fault_report(void)
     NvU64 nowhere = 0x1234567000, fence;
     unsigned n = 32;
     const void *arguments[] = {&nowhere, &nowhere, &nowhere, &n};
-    CHECK(tegrarm_launch(vecadd, (NvU32[]){1, 1, 1}, (NvU32[]){32, 1, 1}, 0, arguments, 4, &fence));
+    struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {1, 1, 1}, .block_dim = {32, 1, 1}};
+    CHECK(tegrarm_launch(NULL, vecadd, &config, arguments, 4, &fence));
     assert(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER) == NV_ERR_RESET_REQUIRED);
     struct tegrarm_fault fault = {.size = sizeof fault};
     CHECK(tegrarm_device_fault(device, &fault));

@@ -125,9 +125,9 @@
 #define TEGRARM_OBJECT_SYMBOLS 1048576
 
 /**
- * A flag of `tegrarm_launch_checked`: all blocks run at the same time, or the launch is refused.
+ * A flag of a launch: all blocks run at the same time, so that they can wait for each other, or the launch is refused.
  */
-#define TEGRARM_LAUNCH_TOGETHER 1
+#define TEGRARM_LAUNCH_COOPERATIVE 1
 
 /**
  * The number of nanoseconds for which a wait for a replay reads in a loop before it sleeps. `tegrarm_replay_spin`
@@ -686,6 +686,47 @@ struct tegrarm_kernel_attributes {
      * The GPU address of its first instruction, to which the `pc` of a fault is compared.
      */
     uint64_t code_address;
+};
+
+/**
+ * How a kernel is launched. Set everything to 0, set `size` to `sizeof(struct tegrarm_launch_config)`, and then fill in the
+ * other fields. Later versions only append fields.
+ */
+struct tegrarm_launch_config {
+    /**
+     * The size of the structure as the caller knows it.
+     */
+    size_t size;
+    /**
+     * How many blocks the grid has, in x, y and z.
+     */
+    uint32_t grid_dim[3];
+    /**
+     * How many threads each block has, in x, y and z.
+     */
+    uint32_t block_dim[3];
+    /**
+     * How many bytes of dynamic shared memory each block has.
+     */
+    uint32_t shared_mem_bytes;
+    /**
+     * 0, or `TEGRARM_LAUNCH_COOPERATIVE`.
+     */
+    uint32_t flags;
+    /**
+     * `TEGRARM_PRIORITY_DEFAULT`, which stands for the priority of the queue, or that priority itself as a value of `enum
+     * tegrarm_queue_priority`. A launch with another priority is refused: nvgpu gives priorities to queues and not to launches.
+     */
+    uint32_t priority;
+    /**
+     * Must be 0.
+     */
+    uint32_t reserved;
+    /**
+     * NULL, or one size in bytes for each argument. An argument that does not have the size of its parameter is refused, so that
+     * a binding of another language can pass what its users wrote. `tegrarm_kernel_parameter` says what the sizes are.
+     */
+    const size_t *param_sizes;
 };
 
 /**
@@ -1706,7 +1747,7 @@ NV_STATUS tegrarm_kernel_parameter(struct tegrarm_kernel *kernel, NvU32 index, N
 /**
  * Says how many blocks of a kernel one SM runs at the same time: `*blocks`, for blocks of `block_dim` threads, three
  * words, with `shared_mem_bytes` of dynamic shared memory each. With all `compute_units` of the profile, that is how
- * many blocks `TEGRARM_LAUNCH_TOGETHER` allows.
+ * many blocks `TEGRARM_LAUNCH_COOPERATIVE` allows.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
@@ -1763,66 +1804,41 @@ NV_STATUS tegrarm_object_symbol(struct tegrarm_object *object, const char *name,
 NV_STATUS tegrarm_object_unload(struct tegrarm_object *object);
 
 /**
- * Launches a kernel, in order with other work, and returns at once. If `fence` is not NULL, the fence of the work is
- * written to `*fence`.
+ * Launches a kernel, in order with the other work of a queue, and returns at once. If `fence` is not NULL, the fence of the
+ * work is written to `*fence`.
  *
- * `grid_dim` is the number of blocks and `block_dim` the number of threads of a block, three words each, in x, y and
- * z. `shared_mem_bytes` is the dynamic shared memory of a block. `kernel_params` has one pointer for each parameter of
- * the kernel, which points at the value of the argument, as in CUDA's own launch; `param_count` is their number. The
- * values are copied during the call.
+ * `queue` is a queue of the kernel's device. NULL stands for the default queue, with which the device was opened. `config`
+ * has the sizes of the grid and of its blocks. `kernel_params` has one pointer for each parameter of the kernel, which points
+ * at the value of the argument, as in CUDA's own launch; `param_count` is their number. The values and the configuration are
+ * copied during the call.
  *
  * A kernel that needs more local memory than any before makes the call wait for earlier work. A full channel also
  * makes it wait. A channel is full after about a thousand launches.
  *
  * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
- * - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
- *   `tegrarm_last_error` gives the number of the parameter.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel, or `queue` is neither NULL nor a queue.
+ * - `NV_ERR_INVALID_POINTER`: `config`, `kernel_params` or one of its pointers is NULL. `tegrarm_last_error` gives the number
+ *   of the parameter.
+ * - `NV_ERR_INVALID_PARAM_STRUCT`: `config->size` is smaller than the structure, or larger than any version of it can be.
+ * - `NV_ERR_LIB_RM_VERSION_MISMATCH`: a field is set that a later version of the library added.
  * - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, or the kernel has another number of
  *   parameters. `tegrarm_last_error` gives the number of the first parameter that has no argument.
+ * - `NV_ERR_INVALID_ARGUMENT`: an argument has another size than its parameter. `tegrarm_last_error` gives the number of
+ *   the parameter, counted from 0, and both sizes.
+ * - `NV_ERR_INVALID_ARGUMENT`: `config->flags` has an unknown bit, or it is `TEGRARM_LAUNCH_COOPERATIVE` and the GPU has no
+ *   room for all blocks at once. `tegrarm_last_error` says how many blocks it has room for.
+ * - `NV_ERR_INVALID_ARGUMENT`: `config->priority` is not the priority of the queue, or `config->reserved` is not 0.
+ * - `NV_ERR_INVALID_ARGUMENT`: the kernel and the queue belong to two devices, or the queue has a copy engine alone.
  * - `NV_ERR_NO_MEMORY`: there is not enough memory for the local memory of the kernel.
- * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
  */
-NV_STATUS tegrarm_launch(struct tegrarm_kernel *kernel,
-                         const NvU32 *grid_dim,
-                         const NvU32 *block_dim,
-                         NvU32 shared_mem_bytes,
+NV_STATUS tegrarm_launch(struct tegrarm_queue *queue,
+                         struct tegrarm_kernel *kernel,
+                         const struct tegrarm_launch_config *config,
                          const void *const *kernel_params,
                          NvU32 param_count,
                          NvU64 *fence);
-
-/**
- * Launches a kernel as `tegrarm_launch` does, after checking what the caller says about the arguments and the blocks.
- * If `fence` is not NULL, the fence of the work is written to `*fence`.
- *
- * `param_sizes` has one size in bytes for each argument. An argument that does not have the size of its parameter is
- * refused, so that a binding of another language can pass what its users wrote. `tegrarm_kernel_parameter` says what
- * the sizes are. `flags` is 0, or `TEGRARM_LAUNCH_TOGETHER` if the blocks wait for each other and so all have to run
- * at the same time.
- *
- * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
- * - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params`, one of its pointers or `param_sizes` is NULL.
- * - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, or the kernel has another number of
- *   parameters.
- * - `NV_ERR_INVALID_ARGUMENT`: an argument has another size than its parameter. `tegrarm_last_error` gives the number of
- *   the parameter, counted from 0, and both sizes.
- * - `NV_ERR_INVALID_ARGUMENT`: `flags` has an unknown bit, or it is `TEGRARM_LAUNCH_TOGETHER` and the GPU has no room for
- *   all blocks at once. `tegrarm_last_error` says how many blocks it has room for.
- * - `NV_ERR_NO_MEMORY`: there is not enough memory for the local memory of the kernel.
- * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
- * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
- */
-NV_STATUS tegrarm_launch_checked(struct tegrarm_kernel *kernel,
-                                 const NvU32 *grid_dim,
-                                 const NvU32 *block_dim,
-                                 NvU32 shared_mem_bytes,
-                                 const void *const *kernel_params,
-                                 const size_t *param_sizes,
-                                 NvU32 param_count,
-                                 NvU32 flags,
-                                 NvU64 *fence);
 
 /**
  * Makes an empty replay. The functions below record what it does in each run. The first submit ends the recording.
@@ -1913,26 +1929,26 @@ NV_STATUS tegrarm_replay_wait(struct tegrarm_replay *replay, NvU64 timeout_ns);
 NV_STATUS tegrarm_replay_run(struct tegrarm_replay *replay, const NvU64 *values, NvU32 count, NvU64 timeout_ns);
 
 /**
- * Records a launch. The arguments mean the same as those of `tegrarm_launch`. If `launch` is not NULL, `*launch` is
- * the number of the launch in the replay, from 0.
+ * Records a launch. The arguments mean the same as those of `tegrarm_launch`; the queue is the replay's own, which has the
+ * default priority. If `launch` is not NULL, `*launch` is the number of the launch in the replay, from 0.
  *
  * The values of the arguments are those of every run, unless `tegrarm_replay_argument` says otherwise. The module of
  * the kernel, and all memory that the arguments point at, must stay until the replay ends.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel, or `replay` is not a replay.
- * - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
+ * - `NV_ERR_INVALID_POINTER`: `config`, `kernel_params` or one of its pointers is NULL.
+ * - `NV_ERR_INVALID_PARAM_STRUCT`: `config->size` is smaller than the structure, or larger than any version of it can be.
+ * - `NV_ERR_LIB_RM_VERSION_MISMATCH`: a field is set that a later version of the library added.
  * - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
  * - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
  * - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, the kernel has another number of parameters
- *   or belongs to another device, or the replay has no device.
+ *   or belongs to another device, a field of `config` has a value that `tegrarm_launch` refuses, or the replay has no device.
  * - `NV_ERR_NO_MEMORY`: there is not enough memory.
  */
 NV_STATUS tegrarm_replay_launch(struct tegrarm_replay *replay,
                                 struct tegrarm_kernel *kernel,
-                                const NvU32 *grid_dim,
-                                const NvU32 *block_dim,
-                                NvU32 shared_mem_bytes,
+                                const struct tegrarm_launch_config *config,
                                 const void *const *kernel_params,
                                 NvU32 param_count,
                                 NvU32 *launch);
@@ -2004,7 +2020,8 @@ NV_STATUS tegrarm_replay_output(struct tegrarm_replay *replay, void *dst, const 
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `channel`, or a pointer in it other than `notifier`, is NULL.
- * - `NV_ERR_INVALID_PARAM_STRUCT`: `channel->size` is smaller than the structure.
+ * - `NV_ERR_INVALID_PARAM_STRUCT`: `channel->size` is smaller than the structure, or larger than any version of it can be.
+ * - `NV_ERR_LIB_RM_VERSION_MISMATCH`: a field is set that a later version of the library added.
  * - `NV_ERR_INVALID_ADDRESS`: a pointer in `*channel` is not aligned.
  * - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
  * - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
@@ -2091,7 +2108,8 @@ NV_STATUS tegrarm_device_queue(struct tegrarm_device *device, struct tegrarm_que
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `queue` is NULL.
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
- * - `NV_ERR_INVALID_PARAM_STRUCT`: `options->size` is smaller than the structure.
+ * - `NV_ERR_INVALID_PARAM_STRUCT`: `options->size` is smaller than the structure, or larger than any version of it can be.
+ * - `NV_ERR_LIB_RM_VERSION_MISMATCH`: a field is set that a later version of the library added.
  * - `NV_ERR_INVALID_ARGUMENT`: an option has a value that it cannot have, or nvgpu does not take the time slice.
  * - `NV_ERR_INSUFFICIENT_PERMISSIONS`: another program manages how the GPU's time is shared.
  * - `NV_ERR_NOT_SUPPORTED`: `TEGRARM_QUEUE_COPY`, and the GPU has no copy engine.
@@ -2145,25 +2163,6 @@ NV_STATUS tegrarm_queue_fence(struct tegrarm_queue *queue, NvU64 *fence);
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
  */
 NV_STATUS tegrarm_queue_after(struct tegrarm_queue *queue, NvU64 fence);
-
-/**
- * Launches a kernel on a queue, as `tegrarm_launch` does on the one that the device was opened with. If
- * `fence` is not NULL, the fence of the work is written to `*fence`.
- *
- * Errors: those of `tegrarm_launch`, and
- * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `kernel` is not a kernel.
- * - `NV_ERR_INVALID_ARGUMENT`: the kernel belongs to another device, or the queue has a copy engine alone.
- * - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
- * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
- */
-NV_STATUS tegrarm_queue_launch(struct tegrarm_queue *queue,
-                               struct tegrarm_kernel *kernel,
-                               const NvU32 *grid_dim,
-                               const NvU32 *block_dim,
-                               NvU32 shared_mem_bytes,
-                               const void *const *kernel_params,
-                               NvU32 param_count,
-                               NvU64 *fence);
 
 /**
  * Makes a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not NULL, the

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{cubin, last_sentence, note, open_c_device, shows};
+use common::{cubin, last_sentence, launch_config, note, open_c_device, shows};
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use tegrarm::capi::runtime::launch::*;
 use tegrarm::capi::runtime::limits::*;
 use tegrarm::capi::runtime::modules::*;
 use tegrarm::capi::runtime::opaque::{tegrarm_device, tegrarm_kernel};
+use tegrarm::capi::runtime::queues::*;
 use tegrarm::runtime::cubin::{Cubin, Kernel};
 use tegrarm::runtime::launch::{Dim3, Launch, Limits, most_dynamic_shared, most_threads};
 use tegrarm_abi::rm::status::*;
@@ -154,14 +155,12 @@ fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
     let (one, warp) = ([1u32, 1, 1], [32u32, 1, 1]);
     let launch = |arguments: &[*const c_void], count, grid: &[u32; 3]| {
         // SAFETY: all pointers point to variables of this function, and NULL pointers are refused.
-        unsafe { tegrarm_launch(k, grid.as_ptr(), warp.as_ptr(), 0, arguments.as_ptr(), count, null_mut()) }
+        unsafe { tegrarm_launch(null_mut(), k, &launch_config(*grid, warp), arguments.as_ptr(), count, null_mut()) }
     };
-    let checked = |sizes: *const usize, count, flags, grid: &[u32; 3]| {
+    let checked = |param_sizes: *const usize, count, flags, grid: &[u32; 3]| {
+        let config = tegrarm_launch_config { param_sizes, flags, ..launch_config(*grid, warp) };
         // SAFETY: the same as above.
-        unsafe {
-            let fence = null_mut();
-            tegrarm_launch_checked(k, grid.as_ptr(), warp.as_ptr(), 0, arguments.as_ptr(), sizes, count, flags, fence)
-        }
+        unsafe { tegrarm_launch(null_mut(), k, &config, arguments.as_ptr(), count, null_mut()) }
     };
     assert_eq!(launch(&arguments, 3, &one), NV_ERR_INVALID_ARGUMENT);
     assert!(
@@ -183,7 +182,7 @@ fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
             last_sentence()
         );
     }
-    assert_eq!(checked(null(), 4, 0, &one), NV_ERR_INVALID_POINTER);
+    assert_eq!(checked(null(), 4, 0, &one), NV_OK, "without sizes nothing is compared");
     assert_eq!(checked(right.as_ptr(), 3, 0, &one), NV_ERR_INVALID_ARGUMENT);
     assert_eq!(checked(right.as_ptr(), 4, 2, &one), NV_ERR_INVALID_ARGUMENT, "an unknown flag");
     assert_eq!(checked(right.as_ptr(), 4, 0, &one), NV_OK, "{}", last_sentence());
@@ -197,14 +196,103 @@ fn wrong_arguments_are_refused_with_the_number_of_the_parameter() {
     let refused = unsafe { tegrarm_kernel_occupancy(k, [2048u32, 1, 1].as_ptr(), 0, &mut each) };
     assert_eq!(refused, NV_ERR_INVALID_ARGUMENT);
     let most = each * 16;
-    assert_eq!(checked(right.as_ptr(), 4, TEGRARM_LAUNCH_TOGETHER, &[most, 1, 1]), NV_OK, "{}", last_sentence());
-    assert_eq!(checked(right.as_ptr(), 4, TEGRARM_LAUNCH_TOGETHER, &[most + 1, 1, 1]), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(checked(right.as_ptr(), 4, TEGRARM_LAUNCH_COOPERATIVE, &[most, 1, 1]), NV_OK, "{}", last_sentence());
+    assert_eq!(checked(right.as_ptr(), 4, TEGRARM_LAUNCH_COOPERATIVE, &[most + 1, 1, 1]), NV_ERR_INVALID_ARGUMENT);
     assert!(last_sentence().contains("room for 16 each"), "{}", last_sentence());
     assert_eq!(checked(right.as_ptr(), 4, 0, &[most + 1, 1, 1]), NV_OK);
 
     arguments[2] = null();
     assert_eq!(launch(&arguments, 4, &one), NV_ERR_INVALID_POINTER);
     assert!(last_sentence().contains("kernel_params[2] is NULL"), "{}", last_sentence());
+    tegrarm_device_close(device);
+}
+
+/// A structure of a later version, which has more fields than this one.
+#[repr(C)]
+struct Later<T> {
+    known: T,
+    more: [u64; 2],
+}
+
+#[test]
+fn a_configuration_of_a_later_version_is_taken_if_it_asks_for_nothing_new() {
+    let device = open_c_device();
+    let k = kernel(device, "vecadd.nvrtc.cubin", "vecadd");
+    let (nothing, count) = (0u64, 0u32);
+    let pointer = (&raw const nothing).cast::<c_void>();
+    let arguments = [pointer, pointer, pointer, (&raw const count).cast()];
+    let launch = |size, more| {
+        let known = tegrarm_launch_config { size, ..launch_config([1, 1, 1], [32, 1, 1]) };
+        let config = Later { known, more: [0, more] };
+        // SAFETY: all pointers point to variables of this function, and the size is at most that of the longer structure or refused.
+        unsafe { tegrarm_launch(null_mut(), k, (&raw const config).cast(), arguments.as_ptr(), 4, null_mut()) }
+    };
+    let own = size_of::<tegrarm_launch_config>();
+    assert_eq!(own, 56, "no field may move");
+    for (size, more, wanted) in [
+        (own, 1, NV_OK), // what lies behind it is no part of it
+        (own + 16, 0, NV_OK),
+        (own + 16, 1, NV_ERR_LIB_RM_VERSION_MISMATCH),
+        (own - 1, 0, NV_ERR_INVALID_PARAM_STRUCT),
+        (0, 0, NV_ERR_INVALID_PARAM_STRUCT),
+        (usize::MAX, 0, NV_ERR_INVALID_PARAM_STRUCT),
+    ] {
+        assert_eq!(launch(size, more), wanted, "{size} {more}: {}", last_sentence());
+    }
+    // The other structures that the library reads keep the same rule.
+    // SAFETY: zero is a valid value of every field.
+    let mut options = unsafe { std::mem::zeroed::<Later<tegrarm_queue_options>>() };
+    (options.known.size, options.more[1]) = (size_of_val(&options), 1);
+    let mut queue = null_mut();
+    // SAFETY: both pointers point to variables of this function.
+    let status = unsafe { tegrarm_queue_create(device, (&raw const options).cast(), &mut queue) };
+    assert_eq!(status, NV_ERR_LIB_RM_VERSION_MISMATCH);
+    // SAFETY: NULL is refused.
+    let status = unsafe { tegrarm_launch(null_mut(), k, null(), arguments.as_ptr(), 4, null_mut()) };
+    assert_eq!((status, last_sentence().as_str()), (NV_ERR_INVALID_POINTER, "config is NULL"));
+    tegrarm_device_close(device);
+}
+
+/// Every queue takes a cooperative launch, and no queue one of another priority than its own.
+#[test]
+fn a_launch_is_cooperative_and_has_a_priority_on_every_queue() {
+    let device = open_c_device();
+    let k = kernel(device, "vecadd.nvrtc.cubin", "vecadd");
+    let (nothing, count) = (0u64, 0u32);
+    let pointer = (&raw const nothing).cast::<c_void>();
+    let arguments = [pointer, pointer, pointer, (&raw const count).cast()];
+    // SAFETY: zero is a valid value of every field.
+    let mut options = unsafe { std::mem::zeroed::<tegrarm_queue_options>() };
+    (options.size, options.priority) = (size_of::<tegrarm_queue_options>(), 3);
+    let (mut own, mut high) = (null_mut(), null_mut());
+    // SAFETY: all pointers point to variables of this function.
+    unsafe {
+        assert_eq!(tegrarm_device_queue(device, &mut own), NV_OK);
+        assert_eq!(tegrarm_queue_create(device, &options, &mut high), NV_OK, "{}", last_sentence());
+    }
+    let mut fence = 0;
+    let mut launch = |queue, grid, flags, priority, reserved| {
+        let config = tegrarm_launch_config { flags, priority, reserved, ..launch_config([grid, 1, 1], [32, 1, 1]) };
+        // SAFETY: all pointers point to variables of this function.
+        let status = unsafe { tegrarm_launch(queue, k, &config, arguments.as_ptr(), 4, &mut fence) };
+        (status, fence >> 48)
+    };
+    for (queue, number, priorities) in [(null_mut(), 0, [0, 1]), (own, 0, [0, 1]), (high, 1, [0, 3])] {
+        for priority in 0..5 {
+            let wanted = if priorities.contains(&priority) { NV_OK } else { NV_ERR_INVALID_ARGUMENT };
+            let (status, of) = launch(queue, 256, TEGRARM_LAUNCH_COOPERATIVE, priority, 0);
+            assert_eq!(status, wanted, "queue {number}, priority {priority}: {}", last_sentence());
+            assert!(status != NV_OK || of == number);
+        }
+        assert_eq!(launch(queue, 257, TEGRARM_LAUNCH_COOPERATIVE, 0, 0).0, NV_ERR_INVALID_ARGUMENT);
+        assert!(last_sentence().contains("257 blocks in a cooperative launch"), "{}", last_sentence());
+        assert_eq!(launch(queue, 1, 0, 0, 1).0, NV_ERR_INVALID_ARGUMENT, "a reserved field");
+        assert_eq!(launch(queue, 257, 0, 0, 0), (NV_OK, number));
+    }
+    assert_eq!(launch(high, 1, 0, 1, 0).0, NV_ERR_INVALID_ARGUMENT);
+    assert!(last_sentence().contains("the queue has TEGRARM_PRIORITY_HIGH (3)"), "{}", last_sentence());
+    let nobody = std::ptr::without_provenance_mut(0x1234);
+    assert_eq!(launch(nobody, 1, 0, 0, 0).0, NV_ERR_OBJECT_NOT_FOUND);
     tegrarm_device_close(device);
 }
 
@@ -231,8 +319,8 @@ fn the_stack_is_what_the_limit_says() {
             std::ptr::copy_nonoverlapping(numbers.as_ptr(), pointer.cast(), 32);
             let out = address + 128;
             let arguments = [(&raw const address).cast::<c_void>(), (&raw const out).cast()];
-            let (one, warp) = ([1u32, 1, 1], [4u32, 1, 1]);
-            let status = tegrarm_launch(k, one.as_ptr(), warp.as_ptr(), 0, arguments.as_ptr(), 2, &mut fence);
+            let config = launch_config([1, 1, 1], [4, 1, 1]);
+            let status = tegrarm_launch(null_mut(), k, &config, arguments.as_ptr(), 2, &mut fence);
             assert_eq!(status, NV_OK, "{}", last_sentence());
             assert_eq!(
                 tegrarm_wait(device, fence, Duration::from_secs(60).as_nanos() as u64),

@@ -17,10 +17,11 @@ static const char *const ways[WAYS] = {"runtime", "hand", "bare", "replay", "han
 static double took[WAYS][ROUNDS];
 
 static const NvU32 grid[] = {1, 1, 1}, block[] = {N, 1, 1};
+static const struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {1, 1, 1}, .block_dim = {N, 1, 1}};
 
 __attribute__((noinline)) void measured_runtime(struct tegrarm_kernel *kernel, const void *const *arguments, NvU64 *fence)
 {
-    CHECK(tegrarm_launch(kernel, grid, block, 0, arguments, 4, fence));
+    CHECK(tegrarm_launch(NULL, kernel, &config, arguments, 4, fence));
 }
 
 __attribute__((noinline)) void measured_replay(struct tegrarm_replay *replay, const NvU64 *values)
@@ -157,7 +158,7 @@ static void open_all(Bench *t, int argc, char **argv)
     t->a = floats(t->device, 3 * N).gpu, t->b = t->a + 4 * N, t->c = t->b + 4 * N;
     memcpy(t->arguments, (const void *[]){&t->a, &t->b, &t->c, &t->n}, sizeof t->arguments);
     CHECK(tegrarm_replay_create(t->device, &t->replay));
-    CHECK(tegrarm_replay_launch(t->replay, t->kernel, grid, block, 0, t->arguments, 4, NULL));
+    CHECK(tegrarm_replay_launch(t->replay, t->kernel, &config, t->arguments, 4, NULL));
     CHECK(tegrarm_replay_argument(t->replay, 0, 0, 0));
     CHECK(tegrarm_replay_run(t->replay, &t->a, 1, TEGRARM_WAIT_FOREVER)); /* The first run makes kernel calls. */
 

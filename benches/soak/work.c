@@ -13,11 +13,13 @@ static char image[1 << 16];
 static size_t image_size;
 static unsigned long rounds, faults, forks, runs;
 
+static const struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {2, 1, 1}, .block_dim = {128, 1, 1}};
+
 static void launch(struct tegrarm_device *device, struct tegrarm_kernel *kernel, NvU64 a, NvU64 b, NvU64 c, NvU64 *fence)
 {
     unsigned n = N;
     const void *arguments[] = {&a, &b, &c, &n};
-    CHECK(tegrarm_launch(kernel, (NvU32[]){2, 1, 1}, (NvU32[]){128, 1, 1}, 0, arguments, 4, fence));
+    CHECK(tegrarm_launch(NULL, kernel, &config, arguments, 4, fence));
     (void)device;
 }
 
@@ -64,7 +66,7 @@ static void replay(struct tegrarm_device *device, struct tegrarm_kernel *kernel)
     unsigned n = N;
     NvU64 a = gpu, b = gpu + 4 * N, c = gpu + 8 * N;
     const void *arguments[] = {&a, &b, &c, &n};
-    CHECK(tegrarm_replay_launch(recorded, kernel, (NvU32[]){2, 1, 1}, (NvU32[]){128, 1, 1}, 0, arguments, 4, NULL));
+    CHECK(tegrarm_replay_launch(recorded, kernel, &config, arguments, 4, NULL));
     for (int run = 0; run < 5; run++, runs++)
         CHECK(tegrarm_replay_run(recorded, NULL, 0, TEGRARM_WAIT_FOREVER));
     CHECK(tegrarm_replay_destroy(recorded));

@@ -43,12 +43,12 @@ int main(int argc, char **argv)
     /* The recording: targets are copied in, one kernel runs, commands are copied out. Each run has its own gain. */
     CHECK(tegrarm_replay_create(device, &replay));
     CHECK(tegrarm_replay_input(replay, target.cpu, wanted, sizeof wanted));
-    const NvU32 grid[] = {1, 1, 1}, block[] = {JOINTS, 1, 1};
+    const struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {1, 1, 1}, .block_dim = {JOINTS, 1, 1}};
     const int joints = JOINTS;
     float gain = 0;
     const void *arguments[] = {&target.gpu, &position.gpu, &command.gpu, &gain, &joints};
     NvU32 launch;
-    CHECK(tegrarm_replay_launch(replay, control, grid, block, 0, arguments, 5, &launch));
+    CHECK(tegrarm_replay_launch(replay, control, &config, arguments, 5, &launch));
     CHECK(tegrarm_replay_argument(replay, launch, 3, 0));
     CHECK(tegrarm_replay_output(replay, given, command.cpu, sizeof given));
 

@@ -9,11 +9,11 @@ int main(int argc, char **argv)
     CHECK(tegrarm_module_kernel(load_kernels(device, argc, argv), "vecadd", &vecadd));
 
     const NvU64 nowhere = 0x1234567000;
-    const NvU32 one[] = {1, 1, 1}, block[] = {32, 1, 1};
+    const struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {1, 1, 1}, .block_dim = {32, 1, 1}};
     const int n = 32;
     const void *arguments[] = {&nowhere, &nowhere, &nowhere, &n};
     NvU64 fence;
-    CHECK(tegrarm_launch(vecadd, one, block, 0, arguments, 4, &fence));
+    CHECK(tegrarm_launch(NULL, vecadd, &config, arguments, 4, &fence));
     NV_STATUS status = tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER); /* The call returns at once, because the channel is dead. */
     if (status != NV_ERR_RESET_REQUIRED) {
         fprintf(stderr, "the wait returned %s\n", tegrarm_status_name(status));

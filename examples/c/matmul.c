@@ -15,11 +15,11 @@ int main(int argc, char **argv)
         a.cpu[i] = (float)(i % 7);
         b.cpu[i] = (float)(i % 5);
     }
-    const NvU32 grid[] = {N / TILE, N / TILE, 1}, block[] = {TILE, TILE, 1};
+    const struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {N / TILE, N / TILE, 1}, .block_dim = {TILE, TILE, 1}};
     const int n = N;
     const void *arguments[] = {&a.gpu, &b.gpu, &c.gpu, &n};
     NvU64 fence;
-    CHECK(tegrarm_launch(matmul, grid, block, 0, arguments, 4, &fence));
+    CHECK(tegrarm_launch(NULL, matmul, &config, arguments, 4, &fence));
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
 
     for (int i = 0; i < N; i++)

@@ -15,11 +15,11 @@ int main(int argc, char **argv)
         a.cpu[i] = (float)i;
         b.cpu[i] = 0.5f;
     }
-    const NvU32 grid[] = {(N + 127) / 128, 1, 1}, block[] = {128, 1, 1};
+    const struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {(N + 127) / 128, 1, 1}, .block_dim = {128, 1, 1}};
     const int n = N;
     const void *arguments[] = {&a.gpu, &b.gpu, &c.gpu, &n}; /* There is one pointer for each parameter. */
     NvU64 fence;
-    CHECK(tegrarm_launch(vecadd, grid, block, 0, arguments, 4, &fence));
+    CHECK(tegrarm_launch(NULL, vecadd, &config, arguments, 4, &fence));
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
 
     for (int i = 0; i < N; i++)

@@ -38,7 +38,7 @@ TEGRARM_FAULT_TEXT_SIZE = 256
 TEGRARM_FAULT_SENTENCE_SIZE = 4096
 TEGRARM_STACK_UNKNOWN = (1 << 32) - 1
 TEGRARM_OBJECT_SYMBOLS = 1048576
-TEGRARM_LAUNCH_TOGETHER = 1
+TEGRARM_LAUNCH_COOPERATIVE = 1
 TEGRARM_REPLAY_SPIN_NS = 20000
 TEGRARM_REPLAY_SLOTS = 65536
 TEGRARM_REPLAY_WORDS = 2097151
@@ -190,6 +190,22 @@ class KernelAttributes(Structure):
         ("parameter_size", c_uint32),
         ("code_size", c_uint64),
         ("code_address", c_uint64),
+    ]
+
+
+class LaunchConfig(Structure):
+    """``struct tegrarm_launch_config``. How a kernel is launched. Set everything to 0, set `size` to `sizeof(struct
+    tegrarm_launch_config)`, and then fill in the other fields. Later versions only append fields."""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("grid_dim", c_uint32 * 3),
+        ("block_dim", c_uint32 * 3),
+        ("shared_mem_bytes", c_uint32),
+        ("flags", c_uint32),
+        ("priority", c_uint32),
+        ("reserved", c_uint32),
+        ("param_sizes", c_void_p),
     ]
 
 
@@ -356,11 +372,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_object_symbol": (NV_STATUS, {"object": c_void_p, "name": c_char_p, "address": POINTER(c_void_p)}),
     "tegrarm_object_unload": (NV_STATUS, {"object": c_void_p}),
     "tegrarm_launch": (NV_STATUS,
-        {"kernel": c_void_p, "grid_dim": POINTER(NvU32), "block_dim": POINTER(NvU32), "shared_mem_bytes": NvU32,
-        "kernel_params": POINTER(c_void_p), "param_count": NvU32, "fence": POINTER(NvU64)}),
-    "tegrarm_launch_checked": (NV_STATUS,
-        {"kernel": c_void_p, "grid_dim": POINTER(NvU32), "block_dim": POINTER(NvU32), "shared_mem_bytes": NvU32,
-        "kernel_params": POINTER(c_void_p), "param_sizes": POINTER(c_size_t), "param_count": NvU32, "flags": NvU32,
+        {"queue": c_void_p, "kernel": c_void_p, "config": POINTER(LaunchConfig), "kernel_params": POINTER(c_void_p), "param_count": NvU32,
         "fence": POINTER(NvU64)}),
     "tegrarm_replay_create": (NV_STATUS, {"device": c_void_p, "replay": c_void_p}),
     "tegrarm_replay_destroy": (NV_STATUS, {"replay": c_void_p}),
@@ -369,8 +381,8 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_replay_wait": (NV_STATUS, {"replay": c_void_p, "timeout_ns": NvU64}),
     "tegrarm_replay_run": (NV_STATUS, {"replay": c_void_p, "values": POINTER(NvU64), "count": NvU32, "timeout_ns": NvU64}),
     "tegrarm_replay_launch": (NV_STATUS,
-        {"replay": c_void_p, "kernel": c_void_p, "grid_dim": POINTER(NvU32), "block_dim": POINTER(NvU32), "shared_mem_bytes": NvU32,
-        "kernel_params": POINTER(c_void_p), "param_count": NvU32, "launch": POINTER(NvU32)}),
+        {"replay": c_void_p, "kernel": c_void_p, "config": POINTER(LaunchConfig), "kernel_params": POINTER(c_void_p), "param_count": NvU32,
+        "launch": POINTER(NvU32)}),
     "tegrarm_replay_argument": (NV_STATUS, {"replay": c_void_p, "launch": NvU32, "argument": NvU32, "slot": NvU32}),
     "tegrarm_replay_copy": (NV_STATUS,
         {"replay": c_void_p, "dst": c_void_p, "dst_offset": NvU64, "src": c_void_p, "src_offset": NvU64, "size": NvU64}),
@@ -387,9 +399,6 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_queue_number": (NV_STATUS, {"queue": c_void_p, "number": POINTER(NvU32)}),
     "tegrarm_queue_fence": (NV_STATUS, {"queue": c_void_p, "fence": POINTER(NvU64)}),
     "tegrarm_queue_after": (NV_STATUS, {"queue": c_void_p, "fence": NvU64}),
-    "tegrarm_queue_launch": (NV_STATUS,
-        {"queue": c_void_p, "kernel": c_void_p, "grid_dim": POINTER(NvU32), "block_dim": POINTER(NvU32), "shared_mem_bytes": NvU32,
-        "kernel_params": POINTER(c_void_p), "param_count": NvU32, "fence": POINTER(NvU64)}),
     "tegrarm_queue_copy": (NV_STATUS,
         {"queue": c_void_p, "dst": c_void_p, "dst_offset": NvU64, "src": c_void_p, "src_offset": NvU64, "size": NvU64,
         "fence": POINTER(NvU64)}),

@@ -12,7 +12,7 @@ from . import _ffi, cubin
 from ._checked import array, sizes
 from .argtypes import ArgType, argtype
 from .array import Array
-from .calls import call, made
+from .calls import call, launch_config, made
 from .dtypes import FLOAT
 from .memory import Handle
 from .queues import Fence, Queue
@@ -158,9 +158,10 @@ class Kernel:
         return Launch(self, *sizes)
 
     def launch(self, grid: Size, block: Size, *arguments: Any, shared: int = 0, queue: Queue | None = None,
-               together: bool = False) -> Fence:
-        """A launch with these sizes. ``shared`` is dynamic shared memory in bytes. ``together``: all blocks must run at the same time."""
-        return Launch(self, grid, block, shared, queue, together)(*arguments)
+               cooperative: bool = False) -> Fence:
+        """A launch with these sizes. ``shared`` is dynamic shared memory in bytes. In a ``cooperative`` launch all blocks run at the same
+        time, so that they can wait for each other."""
+        return Launch(self, grid, block, shared, queue, cooperative)(*arguments)
 
     def occupancy(self, block: Size, shared: int = 0) -> int:
         """How many blocks one SM runs at the same time."""
@@ -221,12 +222,10 @@ def _number(value: Any, kind: str, size: int) -> bytes:
 class Launch:
     """A kernel and the sizes of a launch. Call it with the arguments."""
 
-    def __init__(self, kernel: Kernel, grid: Size, block: Size, shared: int = 0, queue: Queue | None = None, together: bool = False):
-        self.kernel, self.queue, self.shared = kernel, queue, shared
-        self.grid, self.block = _triple("grid", grid), _triple("block", block)
-        self.flags = _ffi.TEGRARM_LAUNCH_TOGETHER if together else 0
-        if together and queue is not None:
-            raise ValueError("a launch whose blocks run together goes to the queue that the device was opened with")
+    def __init__(self, kernel: Kernel, grid: Size, block: Size, shared: int = 0, queue: Queue | None = None, cooperative: bool = False):
+        self.kernel, self.queue = kernel, queue
+        self._sizes = array(ctypes.c_size_t, [size for _, size in kernel.parameters], "the sizes", least=1)
+        self.config = launch_config(_triple("grid", grid), _triple("block", block), shared, sizes=self._sizes, cooperative=cooperative)
 
     def __call__(self, *arguments: Any) -> Fence:
         """Launches the kernel, and returns at once."""
@@ -237,10 +236,6 @@ class Launch:
         kernel, fence = self.kernel, ctypes.c_uint64()
         at, count = ctypes.addressof(values), len(kernel.parameters)
         pointers = (ctypes.c_void_p * max(count, 1))(*[at + offset for offset, _ in kernel.parameters])
-        sized = (self.grid, self.block, self.shared, pointers)
-        if self.queue is not None:
-            call("queue_launch", self.queue.handle, kernel.handle, *sized, count, ctypes.byref(fence))
-        else:
-            lengths = array(ctypes.c_size_t, [size for _, size in kernel.parameters], "the sizes", least=1)
-            call("launch_checked", kernel.handle, *sized, lengths, count, self.flags, ctypes.byref(fence))
+        queue = None if self.queue is None else self.queue.handle
+        call("launch", queue, kernel.handle, ctypes.byref(self.config), pointers, count, ctypes.byref(fence))
         return Fence(kernel.device, fence.value)

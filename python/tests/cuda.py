@@ -10,6 +10,7 @@ import typing
 import numpy
 
 from tegrarm import _ffi
+from tegrarm.calls import launch_config
 from tegrarm.rm import check
 
 ARCHITECTURE = "--gpu-architecture=sm_87"
@@ -120,7 +121,7 @@ class Gpu:
         call("tegrarm_module_kernel", module, name.encode(), ctypes.byref(kernel))
         return kernel
 
-    def launch(self, kernel, grid, block, *arguments, shared=0, flags=0):
+    def launch(self, kernel, grid, block, *arguments, shared=0, cooperative=False):
         """Runs a kernel to its end. An array is a buffer that holds its items before and after, [`Unwritten`] one that nobody has
         written, and anything else is a number of numpy's."""
         with contextlib.ExitStack() as buffers:
@@ -129,8 +130,8 @@ class Gpu:
             pointers = (ctypes.c_void_p * len(taken))(*[a.ctypes.data for a in taken])
             sizes = (ctypes.c_size_t * len(taken))(*[a.nbytes for a in taken])
             fence = ctypes.c_uint64()
-            three = [triple(grid), triple(block)]
-            call("tegrarm_launch_checked", kernel, *three, shared, pointers, sizes, len(taken), flags, ctypes.byref(fence))
+            config = launch_config(triple(grid), triple(block), shared, sizes=sizes, cooperative=cooperative)
+            call("tegrarm_launch", None, kernel, ctypes.byref(config), pointers, len(taken), ctypes.byref(fence))
             call("tegrarm_wait", self.handle, fence, _ffi.TEGRARM_WAIT_FOREVER)
 
     @contextlib.contextmanager

@@ -45,7 +45,8 @@ int main(int argc, char **argv)
     }
     unsigned n = N;
     const void *arguments[] = {&gpu[0], &gpu[1], &gpu[2], &n};
-    TRY(tegrarm_launch(kernel, (NvU32[]){2, 1, 1}, (NvU32[]){128, 1, 1}, 0, arguments, 4, &fence));
+    const struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {2, 1, 1}, .block_dim = {128, 1, 1}};
+    TRY(tegrarm_launch(NULL, kernel, &config, arguments, 4, &fence));
     TRY(tegrarm_wait(device, fence, 60000000000u));
     if (cpu[2][5] != 11)
         return fprintf(stderr, "a wrong sum: %g\n", (double)cpu[2][5]), 1;

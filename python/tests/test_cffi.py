@@ -82,7 +82,9 @@ def test_a_client_by_rm_alloc_and_a_kernel(ffi):
     for i in range(4):
         items[i] = i + 1
     arguments = ffi.new("void *[1]", [address])
-    ok(lib.tegrarm_launch(kernel[0], [1, 1, 1], [4, 1, 1], 0, arguments, 1, fence))
+    config = ffi.new("struct tegrarm_launch_config *", {"grid_dim": [1, 1, 1], "block_dim": [4, 1, 1]})
+    config.size = ffi.sizeof(config[0])
+    ok(lib.tegrarm_launch(ffi.NULL, kernel[0], config, arguments, 1, fence))
     ok(lib.tegrarm_wait(opened[0], fence[0], 2**64 - 1))
     assert list(ffi.unpack(items, 4)) == [3, 6, 9, 12]
     ok(lib.tegrarm_device_close(opened[0]))

@@ -12,8 +12,6 @@ from checker_clean import CLEAN, EVERYTHING
 from checker_kernels import BUGS
 from conftest import TEGRARM_SIM
 
-from tegrarm import _ffi
-
 
 @functools.cache
 def found():
@@ -55,7 +53,7 @@ def test_a_site_is_reported_once():
 def clean_ones():
     kernels = [(n, code, "k", grid, block, (("int32", 103), 0), {"shared": shared}) for n, grid, block, shared, code in CLEAN]
     # A grid whose blocks wait for each other is launched as one that is resident as a whole.
-    return [(*kernel[:6], kernel[6] | ({"flags": _ffi.TEGRARM_LAUNCH_TOGETHER} if "this_grid" in kernel[1] else {})) for kernel in kernels]
+    return [(*kernel[:6], kernel[6] | {"cooperative": "this_grid" in kernel[1]}) for kernel in kernels]
 
 
 def test_clean_kernels_have_no_reports():

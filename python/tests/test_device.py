@@ -149,9 +149,11 @@ def test_attributes_occupancy_and_cooperation(dev, scale):
     assert [size for _, size in scale.parameters] == [8, 4, 4]
     assert scale.occupancy(256) == 6  # an SM has 1,536 threads
     a = dev.zeros(4)
-    scale.launch(1, 4, a, 1.0, 4, together=True).wait()
-    with pytest.raises(tegrarm.RmError, match="at the same time|room"):
-        scale.launch(1 << 20, 1024, a, 1.0, 4, together=True)
+    scale.launch(1, 4, a, 1.0, 4, cooperative=True).wait()
+    with dev.queue(priority="high") as queue:
+        scale.launch(1, 4, a, 1.0, 4, cooperative=True, queue=queue).wait()
+    with pytest.raises(tegrarm.RmError, match="cooperative launch.*room"):
+        scale.launch(1 << 20, 1024, a, 1.0, 4, cooperative=True)
 
 
 def test_variables_of_a_module(dev):

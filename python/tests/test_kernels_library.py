@@ -368,11 +368,11 @@ def grid_reference(n, rounds):
 
 
 @pytest.mark.parametrize(("grid", "block"), [(1, 1), (16, 64), ((4, 3, 2), (8, 4, 2)), (40, 96)])
-@pytest.mark.parametrize("flags", [0, _ffi.TEGRARM_LAUNCH_TOGETHER])
-def test_blocks_of_a_grid_wait_for_each_other(gpu, grid, block, flags):
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_blocks_of_a_grid_wait_for_each_other(gpu, grid, block, cooperative):
     n = int(numpy.prod(grid) * numpy.prod(block))
     a = numpy.arange(n, dtype=numpy.int32)
-    run(gpu, GRID, "13" if flags else "12", grid, block, a, numpy.zeros(n, numpy.int32), numpy.int32(5), flags=flags)
+    run(gpu, GRID, "13" if cooperative else "12", grid, block, a, numpy.zeros(n, numpy.int32), numpy.int32(5), cooperative=cooperative)
     assert (a == grid_reference(n, 5)).all()
 
 
@@ -380,7 +380,7 @@ def test_grids_wait_at_every_way_of_compiling_and_again(gpu, way):
     kernel = gpu.kernel(cuda.compiled(GRID, way), "k")
     for _ in range(3):
         a = numpy.arange(512, dtype=numpy.int32)
-        gpu.launch(kernel, 8, 64, a, numpy.zeros(512, numpy.int32), numpy.int32(3), flags=_ffi.TEGRARM_LAUNCH_TOGETHER)
+        gpu.launch(kernel, 8, 64, a, numpy.zeros(512, numpy.int32), numpy.int32(3), cooperative=True)
         assert (a == grid_reference(512, 3)).all()
 
 

@@ -3,6 +3,7 @@
 use super::guard::{last_error, status};
 use super::instance;
 use super::objects::{NV_STATUS, NvU32};
+use super::runtime::pointers::extended;
 use crate::rm::profile::Profile;
 use crate::status::{RmResult, fail};
 use std::ffi::{CStr, c_char, c_void};
@@ -11,6 +12,7 @@ use tegrarm_abi::rm::status::*;
 /// What `tegrarm_init` takes in place of the environment. Set everything to 0, set `size` to
 /// `sizeof(struct tegrarm_config)`, and then fill in the other fields. Later versions only append fields.
 #[repr(C)]
+#[derive(Clone, Copy)]
 #[allow(non_camel_case_types)]
 pub struct tegrarm_config {
     /// The size of the structure as the caller knows it.
@@ -141,9 +143,6 @@ pub extern "C" fn tegrarm_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// The largest `tegrarm_config::size` that is accepted. A larger number cannot come from a caller that set the field.
-const MOST_CONFIG: usize = 4096;
-
 /// Initialises the library with a configuration, or from the environment if `config` is NULL.
 ///
 /// The call is optional: without it, the first call that needs the Resource Manager initialises the library from the
@@ -164,26 +163,8 @@ pub unsafe extern "C" fn tegrarm_init(config: *const tegrarm_config) -> NV_STATU
         if config.is_null() {
             return instance::init(None);
         }
-        // SAFETY: every version of the structure has the first field.
-        let size = unsafe { (&raw const (*config).size).read_unaligned() };
-        if size < size_of::<tegrarm_config>() {
-            fail!(NV_ERR_INVALID_PARAM_STRUCT, "config->size is {size}: set it to sizeof(struct tegrarm_config)");
-        }
-        let known = size_of::<tegrarm_config>();
-        if size > MOST_CONFIG {
-            fail!(NV_ERR_INVALID_PARAM_STRUCT, "config->size is {size}: no version of the structure is that large");
-        }
-        // SAFETY: `config` is valid for `config->size` bytes, as `tegrarm_init` asks of its caller. The bytes behind the
-        // fields that are known here are only read one by one and may have any value.
-        if (known..size).any(|at| unsafe { config.cast::<u8>().add(at).read() } != 0) {
-            fail!(
-                NV_ERR_LIB_RM_VERSION_MISMATCH,
-                "config->size is {size} and fields behind the first {known} bytes are set: this library is {} and does not know them",
-                env!("CARGO_PKG_VERSION")
-            );
-        }
-        // SAFETY: `size` says that the field is there.
-        let backend = unsafe { (&raw const (*config).backend).read_unaligned() };
+        // SAFETY: `config` is valid for `config->size` bytes, as `tegrarm_init` asks of its caller.
+        let backend = unsafe { extended(config, "config") }?.backend;
         // SAFETY: `backend` is NULL or NUL-terminated, as `tegrarm_init` asks of its caller.
         let backend = unsafe { text(backend) }?;
         instance::init(backend)

@@ -192,13 +192,19 @@ impl Device {
         if found != wanted as usize {
             return Err(refused(kernel.kernel(), LaunchError::ArgumentBytes { found, wanted }));
         }
-        self.launch_ready(kernel.module(), kernel.index(), &mut kernel.ready().lock(), launch, |to| {
-            to.put(0, arguments);
-            Ok(())
-        })
+        self.launch_ready(
+            kernel.module(),
+            kernel.index(),
+            &mut kernel.ready().lock(),
+            || *launch,
+            |to| {
+                to.put(0, arguments);
+                Ok(())
+            },
+        )
     }
 
-    /// Launches kernel `index` of `module`. `fill` writes the block of arguments. Returns the fence.
+    /// Launches kernel `index` of `module`. `launch` tells the sizes, and `fill` writes the block of arguments. Returns the fence.
     ///
     /// # Errors
     /// Those of [`Lane::launch`].
@@ -208,7 +214,7 @@ impl Device {
         module: &Module,
         index: usize,
         ready: &mut Ready,
-        launch: &Launch,
+        launch: impl Fn() -> Launch,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
         // The device's own queue has number 0, so that its fences are the numbers of the submissions.
@@ -441,15 +447,15 @@ impl Device {
         Ok(launch.blocks_at_once(kernel, limits) * self.profile().compute_units)
     }
 
-    /// Refuses a launch whose blocks cannot all run at the same time.
+    /// Refuses a cooperative launch, whose blocks wait for each other, if they cannot all run at the same time.
     ///
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` with the numbers.
-    pub fn check_together(&self, kernel: &Kernel, launch: &Launch) -> RmResult<()> {
+    pub fn check_cooperative(&self, kernel: &Kernel, launch: &Launch) -> RmResult<()> {
         let most = self.blocks_at_once(kernel, launch)?;
         let (blocks, sms) = (launch.grid.count(), self.profile().compute_units);
         if blocks > u64::from(most) {
-            return Err(refused(kernel, LaunchError::Together { blocks, sms, each: most / sms }));
+            return Err(refused(kernel, LaunchError::Cooperative { blocks, sms, each: most / sms }));
         }
         Ok(())
     }

@@ -96,6 +96,11 @@ impl Lane {
         self.number
     }
 
+    /// nvgpu's level of the queue's priority. It is `None` for nvgpu's default.
+    pub fn level(&self) -> Option<u32> {
+        self.plan.level
+    }
+
     /// The fence of a submission.
     #[inline]
     pub fn fence_of(&self, submission: u64) -> u64 {
@@ -216,7 +221,8 @@ impl Lane {
         self.watch().wait(&self.timeline, submission, deadline, last)
     }
 
-    /// Launches kernel `index` of `module`. `fill` writes the block of arguments. Returns the submission.
+    /// Launches kernel `index` of `module`. `launch` tells the sizes; it is asked late, because most launches only compare them
+    /// where the caller has them. `fill` writes the block of arguments. Returns the submission.
     ///
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` for a launch that the GPU cannot run, with the numbers, the error of `fill`, the
@@ -228,13 +234,13 @@ impl Lane {
         module: &Module,
         index: usize,
         ready: &mut Ready,
-        launch: &Launch,
+        launch: impl Fn() -> Launch,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
         let mut work = self.work.lock();
         work.queue.check()?;
-        if !ready.is_for(launch, work.ready_local) {
-            self.prepare(base, module.kernel_at(index), module.home(), ready, launch, &mut work)?;
+        if !ready.is_for(&launch(), work.ready_local) {
+            self.prepare(base, module.kernel_at(index), module.home(), ready, &launch(), &mut work)?;
         }
         let name = || module.kernel_at(index).name.clone();
         let submission = ready.launch(base.code(), &mut work.queue, name, fill)?;

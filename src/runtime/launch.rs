@@ -102,8 +102,10 @@ pub enum LaunchError {
     LocalMemorySize { found: u32 },
     #[error("{what} at {address:#x}: wanted a multiple of {unit:#x} below 2^{bits}")]
     Address { what: &'static str, address: u64, unit: u64, bits: u32 },
-    #[error("{blocks} blocks that must run at the same time: the {sms} SMs have room for {each} each")]
-    Together { blocks: u64, sms: u32, each: u32 },
+    #[error(
+        "{blocks} blocks in a cooperative launch, which all run at the same time: the {sms} SMs have room for {each} each"
+    )]
+    Cooperative { blocks: u64, sms: u32, each: u32 },
     #[error("{found} arguments for a kernel with {wanted} parameters")]
     ArgumentCount { found: usize, wanted: usize },
     #[error("argument {index} has {found} bytes, the parameter {wanted}")]

@@ -101,7 +101,7 @@ impl QueueRef {
         let lane = self.lane();
         let (module, index, layout, ready) = kernel.parts_on(lane.number());
         let base = self.device.base();
-        let submission = lane.launch(base, module, index, ready, launch, |to| fill(layout, to))?;
+        let submission = lane.launch(base, module, index, ready, || *launch, |to| fill(layout, to))?;
         Ok(lane.fence_of(submission))
     }
 

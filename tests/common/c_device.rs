@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 use tegrarm::capi::library::{tegrarm_config, tegrarm_init, tegrarm_last_error};
 use tegrarm::capi::runtime::device::tegrarm_device_open;
+use tegrarm::capi::runtime::launch::tegrarm_launch_config;
 use tegrarm::capi::runtime::opaque::tegrarm_device;
 use tegrarm_abi::rm::status::NV_OK;
 
@@ -29,4 +30,18 @@ pub fn open_c_device() -> *mut tegrarm_device {
         assert_eq!(tegrarm_device_open(0, &mut device), NV_OK, "{}", last_sentence());
     }
     device
+}
+
+/// A launch's configuration with these sizes of the grid and of its blocks.
+pub fn launch_config(grid_dim: [u32; 3], block_dim: [u32; 3]) -> tegrarm_launch_config {
+    tegrarm_launch_config {
+        size: size_of::<tegrarm_launch_config>(),
+        grid_dim,
+        block_dim,
+        shared_mem_bytes: 0,
+        flags: 0,
+        param_sizes: std::ptr::null(),
+        priority: 0,
+        reserved: 0,
+    }
 }

@@ -10,7 +10,7 @@ pub mod no_nodes;
 pub mod shown;
 
 pub use board::{Board, board, default_release};
-pub use c_device::{last_sentence, open_c_device};
+pub use c_device::{last_sentence, launch_config, open_c_device};
 pub use calls::{CFunctions, Calls};
 pub use device::{DEADLINE, LINE, cubin, open_device, vecadd};
 pub use no_nodes::NoNodes;

@@ -327,8 +327,9 @@ pub const TEGRARM_FAULT_SENTENCE_SIZE: u32 = 4096;
 pub const TEGRARM_STACK_UNKNOWN: u32 = u32::MAX;
 /// An object is loaded with at most this many symbols.
 pub const TEGRARM_OBJECT_SYMBOLS: u32 = 1048576;
-/// A flag of `tegrarm_launch_checked`: all blocks run at the same time, or the launch is refused.
-pub const TEGRARM_LAUNCH_TOGETHER: u32 = 1;
+/// A flag of a launch: all blocks run at the same time, so that they can wait for each other, or the launch is
+/// refused.
+pub const TEGRARM_LAUNCH_COOPERATIVE: u32 = 1;
 /// The number of nanoseconds for which a wait for a replay reads in a loop before it sleeps.
 /// `tegrarm_replay_spin` changes it.
 pub const TEGRARM_REPLAY_SPIN_NS: u32 = 20000;
@@ -621,6 +622,33 @@ pub struct tegrarm_kernel_attributes {
     pub code_address: u64,
 }
 
+/// How a kernel is launched. Set everything to 0, set `size` to `sizeof(struct tegrarm_launch_config)`, and
+/// then fill in the other fields. Later versions only append fields.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tegrarm_launch_config {
+    /// The size of the structure as the caller knows it.
+    pub size: usize,
+    /// How many blocks the grid has, in x, y and z.
+    pub grid_dim: [u32; 3],
+    /// How many threads each block has, in x, y and z.
+    pub block_dim: [u32; 3],
+    /// How many bytes of dynamic shared memory each block has.
+    pub shared_mem_bytes: u32,
+    /// 0, or `TEGRARM_LAUNCH_COOPERATIVE`.
+    pub flags: u32,
+    /// `TEGRARM_PRIORITY_DEFAULT`, which stands for the priority of the queue, or that priority itself as a value
+    /// of `enum tegrarm_queue_priority`. A launch with another priority is refused: nvgpu gives priorities to
+    /// queues and not to launches.
+    pub priority: u32,
+    /// Must be 0.
+    pub reserved: u32,
+    /// NULL, or one size in bytes for each argument. An argument that does not have the size of its parameter is
+    /// refused, so that a binding of another language can pass what its users wrote. `tegrarm_kernel_parameter`
+    /// says what the sizes are.
+    pub param_sizes: *const usize,
+}
+
 /// A channel of the caller. Set `size` to `sizeof(struct tegrarm_replay_channel)`. Later versions only append
 /// fields.
 #[repr(C)]
@@ -815,6 +843,16 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         ("parameter_size", std::mem::offset_of!(tegrarm_kernel_attributes, parameter_size)),
         ("code_size", std::mem::offset_of!(tegrarm_kernel_attributes, code_size)),
         ("code_address", std::mem::offset_of!(tegrarm_kernel_attributes, code_address)),
+    ]),
+    ("tegrarm_launch_config", size_of::<tegrarm_launch_config>(), &[
+        ("size", std::mem::offset_of!(tegrarm_launch_config, size)),
+        ("grid_dim", std::mem::offset_of!(tegrarm_launch_config, grid_dim)),
+        ("block_dim", std::mem::offset_of!(tegrarm_launch_config, block_dim)),
+        ("shared_mem_bytes", std::mem::offset_of!(tegrarm_launch_config, shared_mem_bytes)),
+        ("flags", std::mem::offset_of!(tegrarm_launch_config, flags)),
+        ("priority", std::mem::offset_of!(tegrarm_launch_config, priority)),
+        ("reserved", std::mem::offset_of!(tegrarm_launch_config, reserved)),
+        ("param_sizes", std::mem::offset_of!(tegrarm_launch_config, param_sizes)),
     ]),
     ("tegrarm_replay_channel", size_of::<tegrarm_replay_channel>(), &[
         ("size", std::mem::offset_of!(tegrarm_replay_channel, size)),
@@ -1018,7 +1056,7 @@ functions! {
     fn tegrarm_kernel_parameter(kernel: *mut tegrarm_kernel, index: NvU32, offset: *mut NvU32, size: *mut NvU32) -> NV_STATUS;
     /// Says how many blocks of a kernel one SM runs at the same time: `*blocks`, for blocks of `block_dim` threads,
     /// three words, with `shared_mem_bytes` of dynamic shared memory each. With all `compute_units` of the profile,
-    /// that is how many blocks `TEGRARM_LAUNCH_TOGETHER` allows.
+    /// that is how many blocks `TEGRARM_LAUNCH_COOPERATIVE` allows.
     fn tegrarm_kernel_occupancy(kernel: *mut tegrarm_kernel, block_dim: *const NvU32, shared_mem_bytes: NvU32, blocks: *mut NvU32) -> NV_STATUS;
     /// Loads a relocatable object for this CPU, x86-64 or AArch64, as `cc -c` makes it. Its code is placed in
     /// executable memory, where it can be called.
@@ -1028,12 +1066,9 @@ functions! {
     fn tegrarm_object_symbol(object: *mut tegrarm_object, name: *const c_char, address: *mut *mut c_void) -> NV_STATUS;
     /// Unloads an object. No thread may be in one of its functions, and nothing may call them any more.
     fn tegrarm_object_unload(object: *mut tegrarm_object) -> NV_STATUS;
-    /// Launches a kernel, in order with other work, and returns at once. If `fence` is not NULL, the fence of the
-    /// work is written to `*fence`.
-    fn tegrarm_launch(kernel: *mut tegrarm_kernel, grid_dim: *const NvU32, block_dim: *const NvU32, shared_mem_bytes: NvU32, kernel_params: *const *const c_void, param_count: NvU32, fence: *mut NvU64) -> NV_STATUS;
-    /// Launches a kernel as `tegrarm_launch` does, after checking what the caller says about the arguments and the
-    /// blocks. If `fence` is not NULL, the fence of the work is written to `*fence`.
-    fn tegrarm_launch_checked(kernel: *mut tegrarm_kernel, grid_dim: *const NvU32, block_dim: *const NvU32, shared_mem_bytes: NvU32, kernel_params: *const *const c_void, param_sizes: *const usize, param_count: NvU32, flags: NvU32, fence: *mut NvU64) -> NV_STATUS;
+    /// Launches a kernel, in order with the other work of a queue, and returns at once. If `fence` is not NULL, the
+    /// fence of the work is written to `*fence`.
+    fn tegrarm_launch(queue: *mut tegrarm_queue, kernel: *mut tegrarm_kernel, config: *const tegrarm_launch_config, kernel_params: *const *const c_void, param_count: NvU32, fence: *mut NvU64) -> NV_STATUS;
     /// Makes an empty replay. The functions below record what it does in each run. The first submit ends the
     /// recording.
     fn tegrarm_replay_create(device: *mut tegrarm_device, replay: *mut *mut tegrarm_replay) -> NV_STATUS;
@@ -1050,9 +1085,10 @@ functions! {
     /// Does what `tegrarm_replay_submit` and `tegrarm_replay_wait` do, in one call: one iteration of a control
     /// loop.
     fn tegrarm_replay_run(replay: *mut tegrarm_replay, values: *const NvU64, count: NvU32, timeout_ns: NvU64) -> NV_STATUS;
-    /// Records a launch. The arguments mean the same as those of `tegrarm_launch`. If `launch` is not NULL,
-    /// `*launch` is the number of the launch in the replay, from 0.
-    fn tegrarm_replay_launch(replay: *mut tegrarm_replay, kernel: *mut tegrarm_kernel, grid_dim: *const NvU32, block_dim: *const NvU32, shared_mem_bytes: NvU32, kernel_params: *const *const c_void, param_count: NvU32, launch: *mut NvU32) -> NV_STATUS;
+    /// Records a launch. The arguments mean the same as those of `tegrarm_launch`; the queue is the replay's own,
+    /// which has the default priority. If `launch` is not NULL, `*launch` is the number of the launch in the
+    /// replay, from 0.
+    fn tegrarm_replay_launch(replay: *mut tegrarm_replay, kernel: *mut tegrarm_kernel, config: *const tegrarm_launch_config, kernel_params: *const *const c_void, param_count: NvU32, launch: *mut NvU32) -> NV_STATUS;
     /// Takes an argument of a recorded launch from a value of each run: argument `argument` of launch `launch`,
     /// both from 0, gets the low bytes of value `slot`.
     fn tegrarm_replay_argument(replay: *mut tegrarm_replay, launch: NvU32, argument: NvU32, slot: NvU32) -> NV_STATUS;
@@ -1094,9 +1130,6 @@ functions! {
     /// Lets a queue wait for a fence of another queue of its device: what it is given from now on starts when that
     /// work has finished. The GPU waits, and the call returns at once.
     fn tegrarm_queue_after(queue: *mut tegrarm_queue, fence: NvU64) -> NV_STATUS;
-    /// Launches a kernel on a queue, as `tegrarm_launch` does on the one that the device was opened with. If
-    /// `fence` is not NULL, the fence of the work is written to `*fence`.
-    fn tegrarm_queue_launch(queue: *mut tegrarm_queue, kernel: *mut tegrarm_kernel, grid_dim: *const NvU32, block_dim: *const NvU32, shared_mem_bytes: NvU32, kernel_params: *const *const c_void, param_count: NvU32, fence: *mut NvU64) -> NV_STATUS;
     /// Makes a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not
     /// NULL, the fence of the work is written to `*fence`. Both buffers must exist until that fence has passed.
     fn tegrarm_queue_copy(queue: *mut tegrarm_queue, dst: *mut tegrarm_buffer, dst_offset: NvU64, src: *mut tegrarm_buffer, src_offset: NvU64, size: NvU64, fence: *mut NvU64) -> NV_STATUS;

@@ -8,6 +8,7 @@ import numpy
 import row
 from memory import COMMON
 
+from tegrarm.calls import launch_config
 from tegrarm.rm import RmError
 
 SECONDS = 60
@@ -74,7 +75,8 @@ class Machine:
         pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(taken) + 8 * k for k in range(len(values))])
         sizes = (ctypes.c_size_t * len(values))(*[8] * len(values))
         triple = link.cuda.triple
-        link.cuda.call("tegrarm_launch_checked", function, triple(1), triple(row.ITEMS), 0, pointers, sizes, len(values), 0, ctypes.byref(fence))
+        config = launch_config(triple(1), triple(row.ITEMS), sizes=sizes)
+        link.cuda.call("tegrarm_launch", None, function, ctypes.byref(config), pointers, len(values), ctypes.byref(fence))
         link.cuda.call("tegrarm_wait", self.gpu.handle, fence, SECONDS * 10 ** 9)
         count = len(r.gives)
         found = self.views["out"][:8 * count * row.ITEMS].view(numpy.uint64).reshape(count, row.ITEMS).T

@@ -9,7 +9,7 @@ import numpy as np
 
 from tegrarm import _ffi, rm
 from tegrarm import compile as compiler
-from tegrarm._checked import array
+from tegrarm.calls import launch_config
 
 FOREVER = (1 << 64) - 1
 
@@ -50,9 +50,9 @@ class Kernels:
             self._check("tegrarm_module_kernel", self.module, name.encode(), ctypes.byref(found))
             self.kernels[name] = found
         fence = ctypes.c_uint64()
-        grid, block = (array(ctypes.c_uint32, (n, 1, 1), what) for n, what in ((blocks, "the grid"), (threads, "the block")))
+        config = launch_config((blocks, 1, 1), (threads, 1, 1))
         pointers = (ctypes.c_void_p * max(1, len(arguments)))(*[ctypes.addressof(a) for a in arguments])
-        self._check("tegrarm_launch", self.kernels[name], grid, block, 0, pointers, len(arguments), ctypes.byref(fence))
+        self._check("tegrarm_launch", None, self.kernels[name], ctypes.byref(config), pointers, len(arguments), ctypes.byref(fence))
         return fence.value
 
     def wait(self, fence: int, seconds: float | None = None) -> None:

@@ -53,9 +53,9 @@ class TegraGraph(GraphRunner):
         order, names = ast.arg.globals, [v.expr for v in ast.arg.vars]
         grid, block = ast.arg.launch_dims({})
         vals = tuple(fixed.get(name, 0) for name in names)
-        kernel, *sizes, _ = program.fill(tuple(bufs[i]._buf for i in order), grid, block, vals)
+        _, kernel, *how, _ = program.fill(tuple(bufs[i]._buf for i in order), grid, block, vals)
         launch = ctypes.c_uint32()
-        call("replay_launch", self.replay, kernel, *sizes, ctypes.byref(launch))
+        call("replay_launch", self.replay, kernel, *how, ctypes.byref(launch))
         shard = self.calls[index][0]
         for position, number in self.uop_replace[index]:
             if position in order:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from .allocator import TegraBuffer
     from .device import TegraDevice
 
-SIZES = "6I"  # three sizes of the grid, and three of a block
+GRID = _ffi.LaunchConfig.grid_dim.offset
+# Three sizes of the grid and three of a block. The fields of the configuration behind them stay 0.
+SIZES = f"6I{ctypes.sizeof(_ffi.LaunchConfig) - GRID - 24}x"
 VALUES = {8: "q", 4: "i4x", 2: "h6x", 1: "b7x"}  # an argument that is no pointer also has a slot of eight bytes
 
 
@@ -51,14 +53,14 @@ class TegraProgram:
             self.tag = profile.program(self)
 
     def _make_block(self) -> None:
-        """Makes a block with grid size, block size and arguments, and a pointer to each argument."""
-        count, first = len(self.sizes), struct.calcsize(SIZES)
+        """Makes a block with the configuration of a launch and the arguments, and a pointer to each argument."""
+        count, first = len(self.sizes), ctypes.sizeof(_ffi.LaunchConfig)
         self._block = ctypes.create_string_buffer(first + 8 * count)
         at = ctypes.addressof(self._block)
+        _ffi.LaunchConfig.from_buffer(self._block).size = first
         self._pointers = (ctypes.c_void_p * max(count, 1))(*[at + first + 8 * i for i in range(count)])
         # These are made once, in the form that ctypes accepts. The sizes in the block are checked when they are packed.
-        self._arguments = (self.kernel, ctypes.cast(at, ctypes.POINTER(ctypes.c_uint32)),
-                           ctypes.cast(at + 12, ctypes.POINTER(ctypes.c_uint32)), 0, self._pointers, count, None)
+        self._arguments = (None, self.kernel, ctypes.cast(at, ctypes.POINTER(_ffi.LaunchConfig)), self._pointers, count, None)
         self._launch = _ffi.lib().tegrarm_launch.unchecked
 
     def _format(self, buffers: int) -> struct.Struct:
@@ -69,7 +71,7 @@ class TegraProgram:
     def fill(self, bufs: tuple[TegraBuffer, ...], global_size: tuple, local_size: tuple | None, vals: tuple) -> tuple:
         """Writes a launch to the memory that the library reads. Returns the arguments of the call."""
         form = self._formats.get(len(bufs)) or self._format(len(bufs))
-        form.pack_into(self._block, 0, *global_size, *(local_size or (1, 1, 1)), *releases.addresses(bufs), *vals)
+        form.pack_into(self._block, GRID, *global_size, *(local_size or (1, 1, 1)), *releases.addresses(bufs), *vals)
         return self._arguments
 
     def __call__(self, *bufs: TegraBuffer, global_size=(1, 1, 1), local_size=(1, 1, 1), vals=(), wait: bool = False,

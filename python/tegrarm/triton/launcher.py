@@ -77,8 +77,8 @@ class Launcher:
         if enter is not None:
             enter(metadata)
         m = self.metadata
-        together = bool(getattr(m, "launch_cooperative_grid", False))
-        Launch(kernel, (x, y, z), m.num_warps * THREADS_OF_WARP, m.shared, None, together).submit(block)
+        cooperative = bool(getattr(m, "launch_cooperative_grid", False))
+        Launch(kernel, (x, y, z), m.num_warps * THREADS_OF_WARP, m.shared, None, cooperative).submit(block)
         if leave is not None:
             leave(metadata)
 

@@ -8,7 +8,8 @@ import importlib.resources
 from collections.abc import Iterator
 
 from .. import _ffi
-from .._checked import array, number
+from .._checked import number
+from ..calls import launch_config
 from ..rm import check
 
 SECOND = 1_000_000_000
@@ -92,13 +93,8 @@ class Gpu:
         """Starts a kernel. Arguments are buffers (their addresses) or ctypes values. Returns the fence."""
         values = [number(ctypes.c_uint64, a.address, "the address") if isinstance(a, Buffer) else a for a in arguments]
         pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
-        three = [array(ctypes.c_uint32, (n, 1, 1), what) for n, what in ((grid, "the grid"), (block, "the block"))]
-        fence = ctypes.c_uint64()
-        rest = (*three, 0, pointers, len(values), ctypes.byref(fence))
-        if queue is None:
-            call("tegrarm_launch", kernel, *rest)
-        else:
-            call("tegrarm_queue_launch", queue, kernel, *rest)
+        config, fence = launch_config((grid, 1, 1), (block, 1, 1)), ctypes.c_uint64()
+        call("tegrarm_launch", queue, kernel, ctypes.byref(config), pointers, len(values), ctypes.byref(fence))
         return fence.value
 
     def wait(self, fence: int, nanoseconds: int = PATIENCE) -> None:

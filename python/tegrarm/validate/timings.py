@@ -6,7 +6,8 @@ import ctypes
 import time
 
 from .. import _ffi
-from .._checked import array, number
+from .._checked import number
+from ..calls import launch_config
 from .gpu import Buffer, Gpu, call
 from .note import Note
 
@@ -59,8 +60,8 @@ def replay(note: Note, gpu: Gpu, kernel: ctypes.c_void_p, buffer: Buffer) -> Non
     try:
         values = [number(ctypes.c_uint64, buffer.address, "the address"), ctypes.c_uint32(2)]
         pointers = (ctypes.c_void_p * 2)(*[ctypes.addressof(v) for v in values])
-        three = [array(ctypes.c_uint32, (n, 1, 1), "the size") for n in (1, 32)]
-        call("tegrarm_replay_launch", handle, kernel, *three, 0, pointers, 2, ctypes.byref(launch))
+        config = launch_config((1, 1, 1), (32, 1, 1))
+        call("tegrarm_replay_launch", handle, kernel, ctypes.byref(config), pointers, 2, ctypes.byref(launch))
         run = [timed(lambda: call("tegrarm_replay_run", handle, None, 0, _ffi.TEGRARM_WAIT_FOREVER)) for _ in range(ROUNDS)]
         percentiles(note, "run", run)
         note.put("right", buffer.words()[0] == 2)

@@ -3,11 +3,10 @@
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32};
 use super::handles::KERNELS;
-use super::launch::geometry;
 use super::opaque::tegrarm_kernel;
 use super::pointers::{give, give_any, grown, present};
 use crate::runtime::cubin::Stack;
-use crate::runtime::launch::{most_dynamic_shared, most_threads};
+use crate::runtime::launch::{Dim3, Launch, most_dynamic_shared, most_threads};
 use crate::runtime::module::KernelRef;
 use crate::status::fail;
 use tegrarm_abi::rm::status::*;
@@ -128,7 +127,7 @@ pub unsafe extern "C" fn tegrarm_kernel_parameter(
 
 /// Says how many blocks of a kernel one SM runs at the same time: `*blocks`, for blocks of `block_dim` threads, three
 /// words, with `shared_mem_bytes` of dynamic shared memory each. With all `compute_units` of the profile, that is how
-/// many blocks `TEGRARM_LAUNCH_TOGETHER` allows.
+/// many blocks `TEGRARM_LAUNCH_COOPERATIVE` allows.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
@@ -144,9 +143,10 @@ pub unsafe extern "C" fn tegrarm_kernel_occupancy(
     status(|| {
         present(blocks, "blocks")?;
         let held = KERNELS.hold_in_turn(kernel)?;
-        let one = [1, 1, 1];
-        // SAFETY: `block_dim` is NULL or valid for reads of three words, as `tegrarm_kernel_occupancy` asks of its caller.
-        let launch = unsafe { geometry(one.as_ptr(), block_dim, shared_mem_bytes) }?;
+        present(block_dim, "block_dim")?;
+        // SAFETY: `block_dim` is not NULL and so valid for reads of three words, as `tegrarm_kernel_occupancy` asks of its caller.
+        let [x, y, z] = unsafe { block_dim.cast::<[u32; 3]>().read_unaligned() };
+        let launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(x, y, z), dynamic_shared: shared_mem_bytes };
         let device = held.module().device();
         let all = device.blocks_at_once(held.kernel(), &launch)?;
         // SAFETY: `blocks` is not NULL and so valid for writes, as `tegrarm_kernel_occupancy` asks of its caller.

@@ -2,53 +2,99 @@
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::handles::KERNELS;
-use super::opaque::tegrarm_kernel;
-use super::pointers::{give_any, present};
-use crate::runtime::launch::{Dim3, Launch, LaunchError};
+use super::handles::{KERNELS, QUEUES};
+use super::opaque::{tegrarm_kernel, tegrarm_queue};
+use super::pointers::{extended, give_any, present};
+use super::queues::check_priority;
+use crate::runtime::launch::{Launch, LaunchError};
+use crate::runtime::module::KernelRef;
 use crate::runtime::params::Layout;
+use crate::runtime::queue::Plan;
 use crate::status::{RmError, RmResult, fail};
 use std::cmp::Ordering;
 use std::ffi::c_void;
+use std::mem::offset_of;
 use tegrarm_abi::rm::status::*;
 
-/// Launches a kernel, in order with other work, and returns at once. If `fence` is not NULL, the fence of the work is
-/// written to `*fence`.
+/// A flag of a launch: all blocks run at the same time, so that they can wait for each other, or the launch is refused.
+pub const TEGRARM_LAUNCH_COOPERATIVE: u32 = 1;
+
+/// How a kernel is launched. Set everything to 0, set `size` to `sizeof(struct tegrarm_launch_config)`, and then fill in the
+/// other fields. Later versions only append fields.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(non_camel_case_types)]
+pub struct tegrarm_launch_config {
+    /// The size of the structure as the caller knows it.
+    pub size: usize,
+    /// How many blocks the grid has, in x, y and z.
+    pub grid_dim: [u32; 3],
+    /// How many threads each block has, in x, y and z.
+    pub block_dim: [u32; 3],
+    /// How many bytes of dynamic shared memory each block has.
+    pub shared_mem_bytes: u32,
+    /// 0, or `TEGRARM_LAUNCH_COOPERATIVE`.
+    pub flags: u32,
+    /// `TEGRARM_PRIORITY_DEFAULT`, which stands for the priority of the queue, or that priority itself as a value of `enum
+    /// tegrarm_queue_priority`. A launch with another priority is refused: nvgpu gives priorities to queues and not to launches.
+    pub priority: u32,
+    /// Must be 0.
+    pub reserved: u32,
+    /// NULL, or one size in bytes for each argument. An argument that does not have the size of its parameter is refused, so that
+    /// a binding of another language can pass what its users wrote. `tegrarm_kernel_parameter` says what the sizes are.
+    pub param_sizes: *const usize,
+}
+
+/// Launches a kernel, in order with the other work of a queue, and returns at once. If `fence` is not NULL, the fence of the
+/// work is written to `*fence`.
 ///
-/// `grid_dim` is the number of blocks and `block_dim` the number of threads of a block, three words each, in x, y and
-/// z. `shared_mem_bytes` is the dynamic shared memory of a block. `kernel_params` has one pointer for each parameter of
-/// the kernel, which points at the value of the argument, as in CUDA's own launch; `param_count` is their number. The
-/// values are copied during the call.
+/// `queue` is a queue of the kernel's device. NULL stands for the default queue, with which the device was opened. `config`
+/// has the sizes of the grid and of its blocks. `kernel_params` has one pointer for each parameter of the kernel, which points
+/// at the value of the argument, as in CUDA's own launch; `param_count` is their number. The values and the configuration are
+/// copied during the call.
 ///
 /// A kernel that needs more local memory than any before makes the call wait for earlier work. A full channel also
 /// makes it wait. A channel is full after about a thousand launches.
 ///
 /// Errors:
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
-/// - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
-///   `tegrarm_last_error` gives the number of the parameter.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel, or `queue` is neither NULL nor a queue.
+/// - `NV_ERR_INVALID_POINTER`: `config`, `kernel_params` or one of its pointers is NULL. `tegrarm_last_error` gives the number
+///   of the parameter.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `config->size` is smaller than the structure, or larger than any version of it can be.
+/// - `NV_ERR_LIB_RM_VERSION_MISMATCH`: a field is set that a later version of the library added.
 /// - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, or the kernel has another number of
 ///   parameters. `tegrarm_last_error` gives the number of the first parameter that has no argument.
+/// - `NV_ERR_INVALID_ARGUMENT`: an argument has another size than its parameter. `tegrarm_last_error` gives the number of
+///   the parameter, counted from 0, and both sizes.
+/// - `NV_ERR_INVALID_ARGUMENT`: `config->flags` has an unknown bit, or it is `TEGRARM_LAUNCH_COOPERATIVE` and the GPU has no
+///   room for all blocks at once. `tegrarm_last_error` says how many blocks it has room for.
+/// - `NV_ERR_INVALID_ARGUMENT`: `config->priority` is not the priority of the queue, or `config->reserved` is not 0.
+/// - `NV_ERR_INVALID_ARGUMENT`: the kernel and the queue belong to two devices, or the queue has a copy engine alone.
 /// - `NV_ERR_NO_MEMORY`: there is not enough memory for the local memory of the kernel.
-/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
 /// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_launch(
+    queue: *mut tegrarm_queue,
     kernel: *mut tegrarm_kernel,
-    grid_dim: *const NvU32,
-    block_dim: *const NvU32,
-    shared_mem_bytes: NvU32,
+    config: *const tegrarm_launch_config,
     kernel_params: *const *const c_void,
     param_count: NvU32,
     fence: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
+        if !queue.is_null() {
+            // SAFETY: all pointers are what `tegrarm_launch` asks of its caller.
+            return unsafe { on_queue(queue, kernel, config, kernel_params, param_count, fence) };
+        }
         let mut held = KERNELS.hold_in_turn(kernel)?;
+        // SAFETY: `config` is NULL or valid for as many bytes as its first field says, and its `param_sizes` is NULL or valid for
+        // reads of as many sizes as there are arguments, as `tegrarm_launch` asks of its caller.
+        unsafe { check(config, &held, param_count, Plan::PLAIN.level) }?;
         let (module, index, layout, ready) = held.parts();
-        // SAFETY: `grid_dim` and `block_dim` are NULL or valid for reads of three words, as `tegrarm_launch` asks of its
-        // caller.
-        let launch = unsafe { geometry(grid_dim, block_dim, shared_mem_bytes) }?;
-        let given = module.device().launch_ready(module, index, ready, &launch, |to| {
+        // SAFETY: `check` accepts neither NULL nor a structure that is too short.
+        let launch = || unsafe { sizes(config) };
+        let given = module.device().launch_ready(module, index, ready, launch, |to| {
             // SAFETY: `kernel_params` is what `tegrarm_launch` asks of its caller. The block is `to.len()` bytes long, and
             // nobody else uses it until the launch.
             unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
@@ -59,76 +105,140 @@ pub unsafe extern "C" fn tegrarm_launch(
     })
 }
 
-/// Launches a kernel as `tegrarm_launch` does, after checking what the caller says about the arguments and the blocks.
-/// If `fence` is not NULL, the fence of the work is written to `*fence`.
-///
-/// `param_sizes` has one size in bytes for each argument. An argument that does not have the size of its parameter is
-/// refused, so that a binding of another language can pass what its users wrote. `tegrarm_kernel_parameter` says what
-/// the sizes are. `flags` is 0, or `TEGRARM_LAUNCH_TOGETHER` if the blocks wait for each other and so all have to run
-/// at the same time.
-///
-/// Errors:
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel.
-/// - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params`, one of its pointers or `param_sizes` is NULL.
-/// - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, or the kernel has another number of
-///   parameters.
-/// - `NV_ERR_INVALID_ARGUMENT`: an argument has another size than its parameter. `tegrarm_last_error` gives the number of
-///   the parameter, counted from 0, and both sizes.
-/// - `NV_ERR_INVALID_ARGUMENT`: `flags` has an unknown bit, or it is `TEGRARM_LAUNCH_TOGETHER` and the GPU has no room for
-///   all blocks at once. `tegrarm_last_error` says how many blocks it has room for.
-/// - `NV_ERR_NO_MEMORY`: there is not enough memory for the local memory of the kernel.
-/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
-/// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tegrarm_launch_checked(
+/// # Safety
+/// As `tegrarm_launch`.
+#[inline(never)]
+unsafe fn on_queue(
+    queue: *mut tegrarm_queue,
     kernel: *mut tegrarm_kernel,
-    grid_dim: *const NvU32,
-    block_dim: *const NvU32,
-    shared_mem_bytes: NvU32,
+    config: *const tegrarm_launch_config,
     kernel_params: *const *const c_void,
-    param_sizes: *const usize,
     param_count: NvU32,
-    flags: NvU32,
     fence: *mut NvU64,
-) -> NV_STATUS {
-    status(|| {
-        if flags & !TEGRARM_LAUNCH_TOGETHER != 0 {
-            fail!(NV_ERR_INVALID_ARGUMENT, "launch flags {flags:#x}: there is TEGRARM_LAUNCH_TOGETHER (1)");
-        }
-        let mut held = KERNELS.hold_in_turn(kernel)?;
-        let (module, index, layout, ready) = held.parts();
-        // SAFETY: `param_sizes` is NULL or valid for reads of `param_count` sizes, and `grid_dim` and `block_dim` are NULL or
-        // valid for reads of three words, as `tegrarm_launch_checked` asks of its caller.
-        let launch = unsafe {
-            check_sizes(layout, param_sizes, param_count)?;
-            geometry(grid_dim, block_dim, shared_mem_bytes)?
-        };
-        if flags & TEGRARM_LAUNCH_TOGETHER != 0 {
-            module.device().check_together(module.kernel_at(index), &launch)?;
-        }
-        let given = module.device().launch_ready(module, index, ready, &launch, |to| {
-            // SAFETY: `kernel_params` is what `tegrarm_launch_checked` asks of its caller. The block is `to.len()` bytes
-            // long, and nobody else uses it until the launch.
-            unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
-        })?;
-        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_launch_checked` asks of its caller.
-        unsafe { give_any(fence, given) };
-        Ok(())
-    })
+) -> RmResult<()> {
+    let queue = QUEUES.get(queue)?;
+    let mut held = KERNELS.hold_in_turn(kernel)?;
+    // SAFETY: `config` is what `check` asks of this function's caller, and then a whole structure.
+    let launch = unsafe {
+        check(config, &held, param_count, queue.lane().level())?;
+        sizes(config)
+    };
+    let given = queue.launch(&mut held, &launch, |layout, to| {
+        // SAFETY: `kernel_params` is what this function asks of its caller. The block is `to.len()` bytes long, and nobody else
+        // uses it until the launch.
+        unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
+    })?;
+    // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.
+    unsafe { give_any(fence, given) };
+    Ok(())
 }
 
-/// A flag of `tegrarm_launch_checked`: all blocks run at the same time, or the launch is refused.
-pub const TEGRARM_LAUNCH_TOGETHER: u32 = 1;
-
+/// Checks the configuration of a launch on a queue with this level. What the queue itself checks is left to it.
+///
 /// # Safety
-/// `grid` and `block` are NULL or valid for reads of three words.
-#[inline]
-pub(super) unsafe fn geometry(grid: *const NvU32, block: *const NvU32, dynamic_shared: NvU32) -> RmResult<Launch> {
-    present(grid, "grid_dim")?;
-    present(block, "block_dim")?;
-    // SAFETY: neither is NULL, so that both are valid for reads of three words, which is what a `Dim3` is.
-    let (grid, block) = unsafe { (grid.cast::<Dim3>().read_unaligned(), block.cast::<Dim3>().read_unaligned()) };
-    Ok(Launch { grid, block, dynamic_shared })
+/// `config` is NULL or valid for reads of as many bytes as its first field says. Its `param_sizes` is NULL or valid for reads
+/// of `count` sizes.
+#[inline(always)]
+pub(super) unsafe fn check(
+    config: *const tegrarm_launch_config,
+    kernel: &KernelRef,
+    count: NvU32,
+    level: Option<u32>,
+) -> RmResult<()> {
+    // SAFETY: `config` is what this function asks of its caller.
+    if unsafe { is_plain(config) } {
+        return Ok(());
+    }
+    // SAFETY: as before.
+    unsafe { check_fields(config, kernel, count, level) }
+}
+
+/// Whether a configuration has this version's size, and only the sizes of the grid and of its blocks are set. This is so for
+/// nearly all launches.
+///
+/// # Safety
+/// `config` is NULL or valid for reads of as many bytes as its first field says.
+#[inline(always)]
+unsafe fn is_plain(config: *const tegrarm_launch_config) -> bool {
+    // SAFETY: every version of the structure has the first field.
+    if config.is_null() || unsafe { (&raw const (*config).size).read_unaligned() } != size_of::<tegrarm_launch_config>()
+    {
+        return false;
+    }
+    // SAFETY: the size says that all fields are there. Two of them are read as one number, because `make bench` counts instructions.
+    let (flags, options, param_sizes) = unsafe {
+        (
+            (&raw const (*config).flags).read_unaligned(),
+            (&raw const (*config).priority).cast::<u64>().read_unaligned(),
+            (&raw const (*config).param_sizes).read_unaligned(),
+        )
+    };
+    u64::from(flags) | options | param_sizes.addr() as u64 == 0
+}
+
+/// The sizes of a launch.
+///
+/// # Safety
+/// `config` is valid for reads of a whole structure.
+#[inline(always)]
+pub(super) unsafe fn sizes(config: *const tegrarm_launch_config) -> Launch {
+    // SAFETY: this function asks its caller for that. The three fields follow each other without a gap, as those of a `Launch`.
+    unsafe { (&raw const (*config).grid_dim).cast::<Launch>().read_unaligned() }
+}
+
+const _: () = assert!(
+    offset_of!(tegrarm_launch_config, block_dim)
+        == offset_of!(tegrarm_launch_config, grid_dim) + offset_of!(Launch, block)
+        && offset_of!(tegrarm_launch_config, shared_mem_bytes)
+            == offset_of!(tegrarm_launch_config, grid_dim) + offset_of!(Launch, dynamic_shared)
+);
+
+/// Checks a configuration, and the fields that most launches leave 0.
+///
+/// # Safety
+/// As [`check`].
+#[cold]
+unsafe fn check_fields(
+    config: *const tegrarm_launch_config,
+    kernel: &KernelRef,
+    count: NvU32,
+    level: Option<u32>,
+) -> RmResult<()> {
+    // SAFETY: `config` is what this function asks of its caller.
+    let known = unsafe { extended(config, "config") }?;
+    // SAFETY: `param_sizes` is what this function asks of its caller.
+    unsafe { known.check_options(kernel, &sizes(config), count, level) }
+}
+
+impl tegrarm_launch_config {
+    /// Checks the fields that most launches leave 0.
+    ///
+    /// # Safety
+    /// `param_sizes` is NULL or valid for reads of `count` sizes.
+    unsafe fn check_options(
+        &self,
+        kernel: &KernelRef,
+        launch: &Launch,
+        count: NvU32,
+        level: Option<u32>,
+    ) -> RmResult<()> {
+        let flags = self.flags;
+        if flags & !TEGRARM_LAUNCH_COOPERATIVE != 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "config->flags is {flags:#x}: there is TEGRARM_LAUNCH_COOPERATIVE (1)");
+        }
+        if self.reserved != 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "config->reserved is {:#x}: it must be 0", self.reserved);
+        }
+        check_priority(self.priority, level)?;
+        if !self.param_sizes.is_null() {
+            // SAFETY: `param_sizes` is not NULL and so valid for reads of `count` sizes, as this function asks of its caller.
+            unsafe { check_sizes(kernel.layout(), self.param_sizes, count) }?;
+        }
+        if flags & TEGRARM_LAUNCH_COOPERATIVE != 0 {
+            kernel.module().device().check_cooperative(kernel.kernel(), launch)?;
+        }
+        Ok(())
+    }
 }
 
 /// Fills in the block of arguments, from one pointer for each.
@@ -199,16 +309,14 @@ fn absent(layout: &Layout, arguments: &[*const c_void]) -> RmError {
 /// Whether the arguments have the sizes of the parameters.
 ///
 /// # Safety
-/// `sizes` is NULL or valid for reads of `count` sizes.
+/// `sizes` is valid for reads of `count` sizes.
 unsafe fn check_sizes(layout: &Layout, sizes: *const usize, count: NvU32) -> RmResult<()> {
     let fields = layout.fields();
     if count as usize != fields.len() {
         return Err(miscounted(layout, count));
     }
     for (index, field) in fields.iter().enumerate() {
-        present(sizes, "param_sizes")?;
-        // SAFETY: `sizes` is not NULL and so valid for reads of `count` sizes, as this function asks of its caller; there are as
-        // many fields.
+        // SAFETY: `sizes` is valid for reads of `count` sizes, as this function asks of its caller; there are as many fields.
         let found = unsafe { sizes.add(index).read_unaligned() };
         let wanted = field.size;
         if found != wanted as usize {

@@ -74,6 +74,56 @@ pub(super) unsafe fn give_any<T>(p: *mut T, value: T) {
     }
 }
 
+/// The largest size of a structure that is accepted. A larger number cannot come from a caller that set the field.
+const MOST_EXTENDED: usize = 4096;
+
+/// Reads a structure that later versions make longer. A caller who knows a later version than this one has more bytes,
+/// which must be 0, because nobody here knows what they ask for.
+///
+/// # Safety
+/// `p` is NULL or valid for reads of as many bytes as its first field, a size, says.
+///
+/// # Errors
+/// `NV_ERR_INVALID_POINTER` for NULL, `NV_ERR_INVALID_PARAM_STRUCT` for a size that no version of the structure has, and
+/// `NV_ERR_LIB_RM_VERSION_MISMATCH` if a byte behind the known fields is set.
+#[inline]
+pub(in super::super) unsafe fn extended<T: Copy>(p: *const T, name: &str) -> RmResult<T> {
+    present(p, name)?;
+    // SAFETY: the first field is there in every version of the structure.
+    let size = unsafe { p.cast::<usize>().read_unaligned() };
+    if size != size_of::<T>() {
+        // SAFETY: `p` is valid for reads of `size` bytes, as this function asks of its caller.
+        unsafe { check_extension(p, size, name) }?;
+    }
+    // SAFETY: `size` says that all fields are there.
+    Ok(unsafe { p.read_unaligned() })
+}
+
+/// # Safety
+/// `p` is valid for reads of `size` bytes.
+#[cold]
+unsafe fn check_extension<T>(p: *const T, size: usize, name: &str) -> RmResult<()> {
+    let known = size_of::<T>();
+    if size < known {
+        let path = std::any::type_name::<T>();
+        let what = path.rsplit_once("::").map_or(path, |(_, what)| what);
+        fail!(NV_ERR_INVALID_PARAM_STRUCT, "{name}->size is {size}: set it to sizeof(struct {what})");
+    }
+    if size > MOST_EXTENDED {
+        fail!(NV_ERR_INVALID_PARAM_STRUCT, "{name}->size is {size}: no version of the structure is that large");
+    }
+    // SAFETY: `p` is valid for reads of `size` bytes, as this function asks of its caller. The bytes behind the fields that are
+    // known here are only read one by one and may have any value.
+    if (known..size).any(|at| unsafe { p.cast::<u8>().add(at).read() } != 0) {
+        fail!(
+            NV_ERR_LIB_RM_VERSION_MISMATCH,
+            "{name}->size is {size} and fields behind the first {known} bytes are set: this library is {} and does not know them",
+            env!("CARGO_PKG_VERSION")
+        );
+    }
+    Ok(())
+}
+
 /// Writes a structure that later versions make longer. It writes as many bytes as the caller has, but not more than the
 /// structure has.
 ///

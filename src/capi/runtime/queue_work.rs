@@ -2,49 +2,11 @@
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
-use super::handles::{BUFFERS, KERNELS, QUEUES};
-use super::launch::{gather, geometry};
-use super::opaque::{tegrarm_buffer, tegrarm_kernel, tegrarm_queue};
+use super::handles::{BUFFERS, QUEUES};
+use super::opaque::{tegrarm_buffer, tegrarm_queue};
 use super::pointers::{give_any, present};
-use crate::runtime::params::Layout;
 use crate::runtime::place::Place;
 use std::ffi::c_void;
-
-/// Launches a kernel on a queue, as `tegrarm_launch` does on the one that the device was opened with. If
-/// `fence` is not NULL, the fence of the work is written to `*fence`.
-///
-/// Errors: those of `tegrarm_launch`, and
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `kernel` is not a kernel.
-/// - `NV_ERR_INVALID_ARGUMENT`: the kernel belongs to another device, or the queue has a copy engine alone.
-/// - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
-/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tegrarm_queue_launch(
-    queue: *mut tegrarm_queue,
-    kernel: *mut tegrarm_kernel,
-    grid_dim: *const NvU32,
-    block_dim: *const NvU32,
-    shared_mem_bytes: NvU32,
-    kernel_params: *const *const c_void,
-    param_count: NvU32,
-    fence: *mut NvU64,
-) -> NV_STATUS {
-    status(|| {
-        let queue = QUEUES.get(queue)?;
-        let mut held = KERNELS.hold_in_turn(kernel)?;
-        // SAFETY: `grid_dim` and `block_dim` are NULL or valid for reads of three words, as `tegrarm_queue_launch` asks of its
-        // caller.
-        let launch = unsafe { geometry(grid_dim, block_dim, shared_mem_bytes) }?;
-        let given = queue.launch(&mut held, &launch, |layout: &Layout, to| {
-            // SAFETY: `kernel_params` is what `tegrarm_queue_launch` asks of its caller. The block is `to.len()` bytes
-            // long, and nobody else uses it until the launch.
-            unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
-        })?;
-        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_queue_launch` asks of its caller.
-        unsafe { give_any(fence, given) };
-        Ok(())
-    })
-}
 
 /// Makes a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not NULL, the
 /// fence of the work is written to `*fence`. Both buffers must exist until that fence has passed.

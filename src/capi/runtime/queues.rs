@@ -4,7 +4,7 @@ use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{DEVICES, QUEUES};
 use super::opaque::{tegrarm_device, tegrarm_queue};
-use super::pointers::{give, present};
+use super::pointers::{extended, give, present};
 use crate::runtime::queue::{Kind, Plan};
 use crate::runtime::queues::QueueRef;
 use crate::status::{RmResult, fail};
@@ -37,6 +37,37 @@ pub enum tegrarm_queue_priority {
     TEGRARM_PRIORITY_HIGH = 3,
 }
 
+/// The names of nvgpu's levels.
+const LEVELS: [&str; 3] = ["TEGRARM_PRIORITY_LOW (1)", "TEGRARM_PRIORITY_MEDIUM (2)", "TEGRARM_PRIORITY_HIGH (3)"];
+
+/// nvgpu's level of a priority. It is `None` for nvgpu's default.
+fn level(priority: u32) -> RmResult<Option<u32>> {
+    Ok(match priority {
+        0 => None,
+        1 => Some(NVA06C_CTRL_INTERLEAVE_LEVEL_LOW),
+        2 => Some(NVA06C_CTRL_INTERLEAVE_LEVEL_MEDIUM),
+        3 => Some(NVA06C_CTRL_INTERLEAVE_LEVEL_HIGH),
+        _ => fail!(NV_ERR_INVALID_ARGUMENT, "priority {priority}: at most TEGRARM_PRIORITY_HIGH (3)"),
+    })
+}
+
+/// Checks the priority of a launch on a queue with the level `own`.
+///
+/// # Errors
+/// `NV_ERR_INVALID_ARGUMENT` for a number that is no priority, and for one that is neither the default nor the queue's.
+pub(super) fn check_priority(priority: u32, own: Option<u32>) -> RmResult<()> {
+    let own = own.unwrap_or(NVA06C_CTRL_INTERLEAVE_LEVEL_LOW);
+    if level(priority)?.is_some_and(|wanted| wanted != own) {
+        fail!(
+            NV_ERR_INVALID_ARGUMENT,
+            "config->priority is {priority}, and the queue has {}: nvgpu gives priorities to queues and not to launches. Launch on a \
+             queue that tegrarm_queue_create made with this priority",
+            LEVELS[own as usize]
+        );
+    }
+    Ok(())
+}
+
 /// The properties of a new queue. Set everything to 0, set `size` to `sizeof(struct tegrarm_queue_options)`, and then
 /// fill in the other fields. Later versions only append fields.
 #[repr(C)]
@@ -66,13 +97,7 @@ impl tegrarm_queue_options {
                 "queue kind {kind}: there are TEGRARM_QUEUE_COMPUTE (0) and TEGRARM_QUEUE_COPY (1)"
             ),
         };
-        let level = match self.priority {
-            0 => None,
-            1 => Some(NVA06C_CTRL_INTERLEAVE_LEVEL_LOW),
-            2 => Some(NVA06C_CTRL_INTERLEAVE_LEVEL_MEDIUM),
-            3 => Some(NVA06C_CTRL_INTERLEAVE_LEVEL_HIGH),
-            priority => fail!(NV_ERR_INVALID_ARGUMENT, "queue priority {priority}: at most TEGRARM_PRIORITY_HIGH (3)"),
-        };
+        let level = level(self.priority)?;
         if self.reserved != 0 {
             fail!(NV_ERR_INVALID_ARGUMENT, "options->reserved is {:#x}: it must be 0", self.reserved);
         }
@@ -108,7 +133,8 @@ pub unsafe extern "C" fn tegrarm_device_queue(
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `queue` is NULL.
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
-/// - `NV_ERR_INVALID_PARAM_STRUCT`: `options->size` is smaller than the structure.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `options->size` is smaller than the structure, or larger than any version of it can be.
+/// - `NV_ERR_LIB_RM_VERSION_MISMATCH`: a field is set that a later version of the library added.
 /// - `NV_ERR_INVALID_ARGUMENT`: an option has a value that it cannot have, or nvgpu does not take the time slice.
 /// - `NV_ERR_INSUFFICIENT_PERMISSIONS`: another program manages how the GPU's time is shared.
 /// - `NV_ERR_NOT_SUPPORTED`: `TEGRARM_QUEUE_COPY`, and the GPU has no copy engine.
@@ -126,13 +152,8 @@ pub unsafe extern "C" fn tegrarm_queue_create(
         let plan = if options.is_null() {
             Plan::PLAIN
         } else {
-            // SAFETY: the first field is there in every version of the structure.
-            let size = unsafe { options.cast::<usize>().read_unaligned() };
-            if size < size_of::<tegrarm_queue_options>() {
-                fail!(NV_ERR_INVALID_PARAM_STRUCT, "options->size is {size}: set it to the size of the structure");
-            }
-            // SAFETY: the caller has at least that many bytes.
-            unsafe { options.read_unaligned() }.plan()?
+            // SAFETY: `options` is valid for as many bytes as its first field says, as `tegrarm_queue_create` asks of its caller.
+            unsafe { extended(options, "options") }?.plan()?
         };
         let made = QueueRef::open(&device, plan)?;
         let handle = match QUEUES.insert(made.clone()) {

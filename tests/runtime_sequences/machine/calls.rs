@@ -271,23 +271,30 @@ pub struct Sum {
 }
 
 impl Sum {
-    fn with<T>(&self, call: impl FnOnce(*const u32, *const u32, *const *const c_void) -> T) -> T {
+    fn with<T>(&self, call: impl FnOnce(*const tegrarm_launch_config, *const *const c_void) -> T) -> T {
         let [a, b, to] = &self.at;
         let pointers: [*const c_void; 4] =
             [(&raw const *a).cast(), (&raw const *b).cast(), (&raw const *to).cast(), (&raw const self.floats).cast()];
-        call([1, 1, 1].as_ptr(), [THREADS, 1, 1].as_ptr(), pointers.as_ptr())
+        let config = tegrarm_launch_config {
+            size: size_of::<tegrarm_launch_config>(),
+            grid_dim: [1, 1, 1],
+            block_dim: [THREADS, 1, 1],
+            shared_mem_bytes: 0,
+            flags: 0,
+            param_sizes: null(),
+            priority: 0,
+            reserved: 0,
+        };
+        call(&raw const config, pointers.as_ptr())
     }
 }
 
-/// A launch on a queue, or on the device's own one.
+/// A launch on a queue, or on the default one.
 pub fn launch(queue: Option<usize>, kernel: usize, sum: &Sum) -> Answer<u64> {
     number(|fence| {
         // SAFETY: each argument has the size of its parameter, and the place is a variable.
-        sum.with(|grid, block, arguments| unsafe {
-            match queue {
-                None => tegrarm_launch(handle(kernel), grid, block, 0, arguments, sum.count, fence),
-                Some(q) => tegrarm_queue_launch(handle(q), handle(kernel), grid, block, 0, arguments, sum.count, fence),
-            }
+        sum.with(|config, arguments| unsafe {
+            tegrarm_launch(handle(queue.unwrap_or(0)), handle(kernel), config, arguments, sum.count, fence)
         })
     })
 }
@@ -304,8 +311,8 @@ pub fn destroy_replay(replay: usize) -> u32 {
 pub fn replay_launch(replay: usize, kernel: usize, sum: &Sum) -> Answer<u32> {
     out(u32::MAX, |to| {
         // SAFETY: each argument has the size of its parameter, and the place is a variable.
-        sum.with(|grid, block, arguments| unsafe {
-            tegrarm_replay_launch(handle(replay), handle(kernel), grid, block, 0, arguments, sum.count, to)
+        sum.with(|config, arguments| unsafe {
+            tegrarm_replay_launch(handle(replay), handle(kernel), config, arguments, sum.count, to)
         })
     })
 }

@@ -4,7 +4,7 @@ use super::super::super::guard::status;
 use super::super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::super::handles::REPLAYS;
 use super::super::opaque::tegrarm_replay;
-use super::super::pointers::{give_any, present};
+use super::super::pointers::{extended, give_any, present};
 use crate::runtime::place::{Place, Width};
 use crate::runtime::replay::{Channel, Counter, Source, Value};
 use crate::status::{RmResult, fail};
@@ -82,7 +82,8 @@ pub struct tegrarm_replay_value {
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `channel`, or a pointer in it other than `notifier`, is NULL.
-/// - `NV_ERR_INVALID_PARAM_STRUCT`: `channel->size` is smaller than the structure.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `channel->size` is smaller than the structure, or larger than any version of it can be.
+/// - `NV_ERR_LIB_RM_VERSION_MISMATCH`: a field is set that a later version of the library added.
 /// - `NV_ERR_INVALID_ADDRESS`: a pointer in `*channel` is not aligned.
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
 /// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
@@ -95,17 +96,9 @@ pub unsafe extern "C" fn tegrarm_replay_add_channel(
     index: *mut NvU32,
 ) -> NV_STATUS {
     status(|| {
-        present(channel, "channel")?;
-        // SAFETY: the first field is there in every version of the structure.
-        let size = unsafe { (&raw const (*channel).size).read_unaligned() };
-        if size < size_of::<tegrarm_replay_channel>() {
-            fail!(
-                NV_ERR_INVALID_PARAM_STRUCT,
-                "channel->size is {size}: set it to sizeof(struct tegrarm_replay_channel)"
-            );
-        }
-        // SAFETY: `size` says that all of it is there.
-        let c = unsafe { channel.read_unaligned() };
+        // SAFETY: `channel` is NULL or valid for as many bytes as its first field says, as `tegrarm_replay_add_channel` asks of its
+        // caller.
+        let c = unsafe { extended(channel, "channel") }?;
         // SAFETY: `notifier` is NULL or valid until the replay ends, as `tegrarm_replay_add_channel` asks of its
         // caller.
         let status = unsafe { notifier_status(c.notifier) }?;

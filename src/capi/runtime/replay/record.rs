@@ -3,50 +3,52 @@
 use super::super::super::guard::status;
 use super::super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::super::handles::{BUFFERS, KERNELS, REPLAYS};
-use super::super::launch::{gather, geometry};
+use super::super::launch::{check, gather, sizes, tegrarm_launch_config};
 use super::super::opaque::{tegrarm_buffer, tegrarm_kernel, tegrarm_replay};
 use super::super::pointers::{give_any, present};
 use crate::runtime::place::Place;
+use crate::runtime::queue::Plan;
 use crate::runtime::replay::Copy;
 use crate::status::{RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
 
-/// Records a launch. The arguments mean the same as those of `tegrarm_launch`. If `launch` is not NULL, `*launch` is
-/// the number of the launch in the replay, from 0.
+/// Records a launch. The arguments mean the same as those of `tegrarm_launch`; the queue is the replay's own, which has the
+/// default priority. If `launch` is not NULL, `*launch` is the number of the launch in the replay, from 0.
 ///
 /// The values of the arguments are those of every run, unless `tegrarm_replay_argument` says otherwise. The module of
 /// the kernel, and all memory that the arguments point at, must stay until the replay ends.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `kernel` is not a kernel, or `replay` is not a replay.
-/// - `NV_ERR_INVALID_POINTER`: `grid_dim`, `block_dim`, `kernel_params` or one of its pointers is NULL.
+/// - `NV_ERR_INVALID_POINTER`: `config`, `kernel_params` or one of its pointers is NULL.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `config->size` is smaller than the structure, or larger than any version of it can be.
+/// - `NV_ERR_LIB_RM_VERSION_MISMATCH`: a field is set that a later version of the library added.
 /// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
 /// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
 /// - `NV_ERR_INVALID_ARGUMENT`: the GPU cannot run a launch of this size, the kernel has another number of parameters
-///   or belongs to another device, or the replay has no device.
+///   or belongs to another device, a field of `config` has a value that `tegrarm_launch` refuses, or the replay has no device.
 /// - `NV_ERR_NO_MEMORY`: there is not enough memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_launch(
     replay: *mut tegrarm_replay,
     kernel: *mut tegrarm_kernel,
-    grid_dim: *const NvU32,
-    block_dim: *const NvU32,
-    shared_mem_bytes: NvU32,
+    config: *const tegrarm_launch_config,
     kernel_params: *const *const c_void,
     param_count: NvU32,
     launch: *mut NvU32,
 ) -> NV_STATUS {
     status(|| {
         let held = KERNELS.hold_in_turn(kernel)?;
-        // SAFETY: `grid_dim` and `block_dim` are NULL or valid for reads of three words, as `tegrarm_replay_launch` asks of
-        // its caller.
-        let what = unsafe { geometry(grid_dim, block_dim, shared_mem_bytes) }?;
-        let k = &*held;
-        let index = REPLAYS.hold_alone(replay)?.launch(k, &what, |to| {
-            // SAFETY: `kernel_params` is what `tegrarm_replay_launch` asks of its caller. The block is `to.len()` bytes
-            // long.
-            unsafe { gather(k.layout(), kernel_params, param_count, to.as_mut_ptr(), to.len()) }
+        // SAFETY: `config` is NULL or valid for as many bytes as its first field says, and its `param_sizes` is NULL or valid for
+        // reads of `param_count` sizes, as `tegrarm_replay_launch` asks of its caller.
+        let what = unsafe {
+            check(config, &held, param_count, Plan::PLAIN.level)?;
+            sizes(config)
+        };
+        let index = REPLAYS.hold_alone(replay)?.launch(&held, &what, |to| {
+            // SAFETY: `kernel_params` is what `tegrarm_replay_launch` asks of its caller. The block is `to.len()` bytes long.
+            unsafe { gather(held.layout(), kernel_params, param_count, to.as_mut_ptr(), to.len()) }
         })?;
         // SAFETY: `launch` is NULL or valid for writes, as `tegrarm_replay_launch` asks of its caller.
         unsafe { give_any(launch, index) };
