@@ -6,13 +6,25 @@ PYTHON ?= python3
 CC     ?= cc
 CXX    ?= c++
 
+# make splits the names of files at spaces and has no way to quote them. Names in rules are therefore relative, so that the checkout may lie
+# anywhere, and what a program gets as a whole path is in quotation marks. python/checks/makefiles.py looks for the rest.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
-CACHE  := $(CURDIR)/.cache
-VENV   := $(CURDIR)/.venv
+ifeq ($(filter /%,$(firstword $(CARGO_TARGET_DIR))),)
+override CARGO_TARGET_DIR := $(CURDIR)/$(CARGO_TARGET_DIR)
+endif
+TARGET := $(subst $(CURDIR)/,,$(CARGO_TARGET_DIR))
+ifneq ($(words [$(TARGET)]),1)
+$(error CARGO_TARGET_DIR has a space in it ($(CARGO_TARGET_DIR)), which make cannot use as a name of a file: leave it unset, or name another folder)
+endif
+CACHE  := .cache
+VENV   := .venv
 PY     := $(VENV)/bin/python
 SUITE  := $(CACHE)/suite
-LIB    := $(CARGO_TARGET_DIR)/release/libtegrarm.so
-SIM    := $(CARGO_TARGET_DIR)/release/tegrarm-sim
+LIB    := $(TARGET)/release/libtegrarm.so
+SIM    := $(TARGET)/release/tegrarm-sim
+# The same as whole paths, for programs that work in another folder.
+WHOLE_CACHE := $(CURDIR)/$(CACHE)
+WHOLE_SIM   := $(CARGO_TARGET_DIR)/release/tegrarm-sim
 
 TINYGRAD         := $(shell sed -n 's/^tinygrad==//p' python/requirements-demo.txt)
 CBINDGEN_VERSION := 0.29.4
@@ -21,7 +33,7 @@ TEST_TINY        := $(CACHE)/tinygrad-$(TINYGRAD)/test/test_tiny.py
 
 # The backend is the board if the machine is one, and the virtual Orin otherwise. A TEGRARM_BACKEND in the environment overrides this.
 export TEGRARM_BACKEND ?= $(if $(wildcard /dev/nvgpu),nvgpu,sim)
-export TEGRARM_LIB     := $(LIB)
+export TEGRARM_LIB     := $(CARGO_TARGET_DIR)/release/libtegrarm.so
 
 .DEFAULT_GOAL := build
 .PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-librecuda test-releases test-releases-sample test-disasm lint header docs abi-check abi-baseline tsan soak bench clean distclean
@@ -105,20 +117,20 @@ sim: $(SIM)       ## tegrarm-sim: runs programs on a virtual Orin, replays recor
 test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-sim run`
 	env $(RUNNER)="$(SIM) run --" RUST_TEST_THREADS=1 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --tests
 	env $(RUNNER)="$(SIM) run --l4t r35 --" RUST_TEST_THREADS=1 TEGRARM_SIM_L4T=r35 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --test bringup
-	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="$(SIM) run --" plain
+	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="'$(WHOLE_SIM)' run --" plain
 
 ctest: build venv
-	$(MAKE) --no-print-directory -C ctests PY=$(PY) test
+	$(MAKE) --no-print-directory -C ctests test
 
 # Tests the files that are handed out on the oldest system for which they are: glibc 2.31 of Debian 11 (and Ubuntu 20.04), unpacked
 # into the cache.
 .PHONY: test-glibc test-glibc-aarch64
 test-glibc: portable venv ## symbol versions of what is handed out, and the C tests on glibc 2.31
 	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(PORTABLE)/$(X86)/release/,$(HANDED_OUT))
-	python/tests/glibc.sh $(CACHE)/glibc amd64 $(PORTABLE)/$(X86) $(ZIG)/bin/python
+	python/tests/glibc.sh "$(WHOLE_CACHE)/glibc" amd64 "$(WHOLE_PORTABLE)/$(X86)" "$(CURDIR)/$(ZIG)/bin/python"
 test-glibc-aarch64: portable-aarch64 venv
 	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(PORTABLE)/$(ARM)/release/,$(HANDED_OUT))
-	python/tests/glibc.sh $(CACHE)/glibc arm64 $(PORTABLE)/$(ARM) $(ZIG)/bin/python
+	python/tests/glibc.sh "$(WHOLE_CACHE)/glibc" arm64 "$(WHOLE_PORTABLE)/$(ARM)" "$(CURDIR)/$(ZIG)/bin/python"
 HANDED_OUT := libtegrarm.so libtegrarm_preload.so tegrarm-sim
 
 # The suites on another architecture: the same programs. qemu-user cannot start a second one, makes its own /proc/self/maps, and
@@ -136,11 +148,11 @@ test-aarch64: arm-build venv test-aarch64-wheel test-glibc-aarch64 ## the root c
 # Runs the demo from the AArch64 wheel. Debian's AArch64 Python, unpacked into the cache and run by qemu, installs the wheel.
 test-aarch64-wheel: DIST := $(CACHE)/aarch64/dist
 test-aarch64-wheel: wheel-aarch64
-	python/tests/aarch64_wheel.sh $(CACHE)/aarch64 $(PY)
+	python/tests/aarch64_wheel.sh "$(WHOLE_CACHE)/aarch64" "$(CURDIR)/$(PY)"
 
 # Tests the parts that differ between architectures: memory order, host objects and structure layout. `make test` runs them if there is
 # a cross compiler.
-ARM_CTEST := CC=aarch64-linux-gnu-gcc TARGET=$(CARGO_TARGET_DIR)/$(ARM) RUN="$(ARM_RUN)" PY=$(PY)
+ARM_CTEST := CC=aarch64-linux-gnu-gcc BELOW=/$(ARM) RUN="$(ARM_RUN)"
 test-aarch64-sample: venv
 ifeq ($(and $(shell command -v aarch64-linux-gnu-gcc),$(shell command -v qemu-aarch64-static),$(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(ARM))),)
 	@echo "test-aarch64-sample: SKIPPED, there is no aarch64-linux-gnu-gcc, no qemu-aarch64-static or no Rust target $(ARM)"
@@ -151,17 +163,17 @@ ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 
 # The reference of some tests is tinygrad's CPU device, which needs a clang, or C++: the compiler that we link with will do for both.
 CLANG := $(if $(and $(shell command -v clang),$(shell command -v c++)),,$(ZIG)/.installed)
-STAND_IN := $(if $(shell command -v clang),,TEGRARM_TEST_ZIG=$(ZIG)/bin/python CC=$(CURDIR)/python/tests/cc_without_clang.sh)
+STAND_IN := $(if $(shell command -v clang),,TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" CC="$(CURDIR)/python/tests/cc_without_clang.sh")
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
-	TEGRARM_TEST_TINY=$(TEST_TINY) TEGRARM_TEST_ZIG=$(ZIG)/bin/python $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
+	TEGRARM_TEST_TINY="$(CURDIR)/$(TEST_TINY)" TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
 
 # Debian has a torch for the CPU (python3-torch) that has a twentieth of the size of PyPI's. It belongs to the system's Python and numpy,
 # so the environment of the sample uses these. Without it, the sample leaves out the tests that need torch, and prints a line about it.
 SYSTEM_TORCH := $(wildcard /usr/lib/python3/dist-packages/torch/__init__.py)
 SAMPLE_VENV  := $(if $(SYSTEM_TORCH),$(CACHE)/sample,$(VENV))
 test-tinygrad-sample: build $(SAMPLE_VENV)/.installed $(CLANG)  ## minutes of it
-	$(STAND_IN) $(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample $(ARGS)
-	$(STAND_IN) $(SAMPLE_VENV)/bin/python python/suite/run.py --cache $(CACHE) --sample --device tegra $(ARGS)
+	$(STAND_IN) $(SAMPLE_VENV)/bin/python python/suite/run.py --cache "$(WHOLE_CACHE)" --sample $(ARGS)
+	$(STAND_IN) $(SAMPLE_VENV)/bin/python python/suite/run.py --cache "$(WHOLE_CACHE)" --sample --device tegra $(ARGS)
 
 $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt python/pyproject.toml
 	/usr/bin/python3 -m venv --system-site-packages $(CACHE)/sample
@@ -171,7 +183,7 @@ $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt
 	@touch $@
 
 test-releases-sample: build venv $(TEST_TINY) $(CLANG)
-	$(STAND_IN) $(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) --without "root suite" r39
+	$(STAND_IN) $(PY) python/tests/run_l4t_releases.py --test-tiny "$(CURDIR)/$(TEST_TINY)" --without "root suite" r39
 
 # What `tegrarm validate` wrote on a board: checked, made again on the simulator, and filed in tests/data/boards.
 FILE ?=
@@ -211,6 +223,7 @@ checks: venv
 	$(PY) python/checks/packages.py
 	$(PY) python/checks/rust_version.py
 	$(PY) python/checks/claims.py
+	$(PY) python/checks/makefiles.py
 	$(PY) python/checks/commits.py
 	$(PY) python/checks/abi.py
 	$(PY) python/checks/book.py
@@ -220,7 +233,7 @@ checks: venv
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 msrv:             ## everything that we publish, built by the oldest Rust that Cargo.toml promises
 	@rustup run $(MSRV) rustc --version 2>/dev/null || rustup toolchain install --profile minimal $(MSRV)
-	RUSTUP_TOOLCHAIN=$(MSRV) $(CARGO) check --workspace --all-targets --locked --target-dir $(CARGO_TARGET_DIR)/msrv
+	RUSTUP_TOOLCHAIN=$(MSRV) $(CARGO) check --workspace --all-targets --locked --target-dir "$(CARGO_TARGET_DIR)/msrv"
 
 # Runs cargo-deny on deny.toml. `make lint` needs no network, so it leaves the advisories, which are in a git repository, to `make deny`.
 DENY_VERSION := 0.20.2
@@ -233,10 +246,10 @@ deny: $(DENY)     ## licences, versions, sources and known vulnerabilities of wh
 	$(DENY) --manifest-path loom/Cargo.toml --config deny.toml check licenses sources
 
 $(DENY):
-	$(CARGO) install --quiet --locked --root $(CACHE)/cargo-deny-$(DENY_VERSION) --target-dir $(CACHE)/cargo-deny-build cargo-deny@$(DENY_VERSION)
+	$(CARGO) install --quiet --locked --root "$(WHOLE_CACHE)"/cargo-deny-$(DENY_VERSION) --target-dir "$(WHOLE_CACHE)"/cargo-deny-build cargo-deny@$(DENY_VERSION)
 
 # Files that are made from the source. `make header docs` rewrites them, and `make lint` makes them in another directory and compares.
-GENERATED_TO ?= $(CURDIR)
+GENERATED_TO ?= .
 .PHONY: generated
 generated: $(CBINDGEN) venv
 	@mkdir -p $(GENERATED_TO)/include $(GENERATED_TO)/docs
@@ -273,7 +286,7 @@ abi-baseline:     ## writes packaging/libtegrarm.abi anew, for a change of the A
 BOOK := $(CACHE)/book
 .PHONY: book
 book: $(BOOK)/.installed  ## .cache/site: the documentation as HTML
-	$(BOOK)/bin/python -m properdocs build --quiet --strict --config-file packaging/book/properdocs.yml --site-dir $(CACHE)/site
+	$(BOOK)/bin/python -m properdocs build --quiet --strict --config-file packaging/book/properdocs.yml --site-dir "$(WHOLE_CACHE)"/site
 	@echo "open .cache/site/index.html"
 
 $(BOOK)/.installed: packaging/book/requirements.txt
@@ -290,7 +303,7 @@ book-test: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)  ## runs every command a
 	$(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/test_book.py
 
 $(CBINDGEN):
-	$(CARGO) install --quiet --locked --root $(CACHE)/cbindgen-$(CBINDGEN_VERSION) --target-dir $(CACHE)/cbindgen-build cbindgen@$(CBINDGEN_VERSION)
+	$(CARGO) install --quiet --locked --root "$(WHOLE_CACHE)"/cbindgen-$(CBINDGEN_VERSION) --target-dir "$(WHOLE_CACHE)"/cbindgen-build cbindgen@$(CBINDGEN_VERSION)
 
 include make/suites.mk make/endurance.mk
 
@@ -306,7 +319,7 @@ PEER_TINYGRAD ?=
 PEER_PYTHON   ?= $(if $(wildcard $(SUITE)/.installed),$(SUITE)/bin/python,$(PY))
 .PHONY: bench-peer
 bench-peer: build venv ## compares the speed with that of gpuocelot, the PTX emulator behind tinygrad's mock; see PEER_SOURCE above
-	$(PEER_PYTHON) benches/peer/run.py --cache $(CACHE)/peer --source "$(PEER_SOURCE)" --tinygrad "$(PEER_TINYGRAD)" \
+	$(PEER_PYTHON) benches/peer/run.py --cache "$(WHOLE_CACHE)/peer" --source "$(PEER_SOURCE)" --tinygrad "$(PEER_TINYGRAD)" \
 		--release $(TINYGRAD) $(ARGS)
 
 clean:

@@ -15,6 +15,7 @@ import time
 import engines
 
 from tegrarm import _ffi, trace
+from tegrarm import preload as loader
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIBDIR = pathlib.Path(_ffi.find()).parent
@@ -224,13 +225,13 @@ def crowd() -> None:
 
 def preload() -> None:
     binary = build("preload")
-    library = LIBDIR / "libtegrarm_preload.so"
+    loaded = loader.environment({}, LIBDIR / loader.NAME)
 
     def run(**env) -> list[float]:
         done = subprocess.run([binary], env={**os.environ, **env}, capture_output=True, text=True, check=True)
         return [float(figure) for figure in done.stdout.split()]
 
-    for what, without, with_it in zip(("open", "ioctl", "refused ioctl", "close"), run(), run(LD_PRELOAD=str(library)), strict=True):
+    for what, without, with_it in zip(("open", "ioctl", "refused ioctl", "close"), run(), run(**loaded), strict=True):
         line(f"unrelated {what} under LD_PRELOAD, extra", f"{with_it - without:.1f} ns", "" if "refused" in what else "at most 20 ns")
 
 

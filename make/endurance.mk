@@ -11,25 +11,25 @@ FUZZ_PLAIN   := ioctls nodes recording runtime verbs
 FUZZ_ASAN    := cubin hostobj pushbuffer qmd ring sass
 
 $(FUZZ)/bin/cargo-fuzz:
-	$(CARGO) install --quiet --locked --root $(FUZZ) --target-dir $(CACHE)/cargo-fuzz-build cargo-fuzz@$(FUZZ_VERSION)
+	$(CARGO) install --quiet --locked --root "$(CURDIR)/$(FUZZ)" --target-dir "$(WHOLE_CACHE)"/cargo-fuzz-build cargo-fuzz@$(FUZZ_VERSION)
 
 fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs a nightly toolchain)
 	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
 		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
 		rm -rf fuzz/corpus/$$t.seeds && mkdir -p fuzz/corpus/$$t; \
 		$(PYTHON) packaging/fuzz_seeds.py unpack fuzz/seeds/$$t.tar.bz2 fuzz/corpus/$$t.seeds; \
-		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t fuzz/corpus/$$t fuzz/corpus/$$t.seeds -- \
+		PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" $(CARGO) +nightly fuzz run -s $$sanitizer $$t fuzz/corpus/$$t fuzz/corpus/$$t.seeds -- \
 			-max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=4096; \
 	done
 
 # The standard library is instrumented too (-Zbuild-std), because threads synchronize through its locks. No report is suppressed. The
 # programs in C are compiled with the sanitizer, too. They run on the library in this process, and then, without it, on a supervisor with it.
 TSAN_TESTS   := threads file_door bringup conflicts channels runtime_device runtime_fences runtime_inputs runtime_queues runtime_replay
-TSAN_FOLDER  := $(CARGO_TARGET_DIR)/tsan
+TSAN_FOLDER  := $(TARGET)/tsan
 TSAN_BUILT   := $(TSAN_FOLDER)/$(HOST)/debug
 TSAN_RUNTIME  = $(wildcard $(shell rustc +nightly --print target-libdir)/librustc*_rt.tsan.a)
 TSAN_CARGO    = CARGO_PROFILE_DEV_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=thread" TEGRARM_TEST_ROUNDS=100 $(CARGO) +nightly
-TSAN_WHERE    = --locked -Zbuild-std --target $(HOST) --target-dir $(TSAN_FOLDER)
+TSAN_WHERE    = --locked -Zbuild-std --target $(HOST) --target-dir "$(CARGO_TARGET_DIR)/tsan"
 .PHONY: tsan-tests tsan-ctests tsan-rust-src
 tsan: tsan-tests tsan-ctests ## threads of the library, of programs in C and of the supervisor under the thread sanitizer (needs a nightly toolchain with rust-src)
 tsan-rust-src:
@@ -41,8 +41,8 @@ tsan-tests: tsan-rust-src
 tsan-ctests: tsan-rust-src build venv
 	$(TSAN_CARGO) build $(TSAN_WHERE) -p tegrarm -p tegra-sim --lib --bins
 	@ln -sf libtegrarm.so $(TSAN_BUILT)/libtegrarm.so.0
-	$(MAKE) --no-print-directory -C ctests PY=$(PY) TSAN_LIBDIR=$(TSAN_BUILT) TSAN_RUNTIME=$(TSAN_RUNTIME) tsan
-	$(MAKE) --no-print-directory -C ctests PY=$(PY) TEGRARM_BACKEND=nvgpu RUN="$(TSAN_BUILT)/tegrarm-sim run --quiet --" plain
+	$(MAKE) --no-print-directory -C ctests TSAN_BELOW=/tsan/$(HOST)/debug TSAN_RUNTIME=$(TSAN_RUNTIME) tsan
+	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="'$(CARGO_TARGET_DIR)/tsan/$(HOST)/debug/tegrarm-sim' run --quiet --" plain
 
 # Miri interprets code without system calls and says where a pointer or a value breaks Rust's rules. These are the crates without system
 # calls: tegra-hw, tegra-mm's allocator, and sm87, whose unsafe code is in `check` and `exec`. The engine's tests run twice, without vectors
@@ -52,7 +52,7 @@ tsan-ctests: tsan-rust-src build venv
 # them): Miri does not have them. Two tests of images, and most kernels: they take many minutes each. With AVX2, what converts floats to
 # halves: Miri does not have that instruction. tegrarm-abi, and the decoder, the disassembler and the arithmetic of sm87: they have no unsafe
 # code.
-MIRI      = PROPTEST_CASES=1 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --locked --target-dir $(CARGO_TARGET_DIR)/miri
+MIRI      = PROPTEST_CASES=1 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --locked --target-dir "$(CARGO_TARGET_DIR)"/miri
 MIRI_AVX2 = RUSTFLAGS="-Ctarget-feature=+avx2,+fma,+f16c,+popcnt,+bmi1,+bmi2,+lzcnt" $(MIRI)-avx2
 MIRI_LIB := check:: exec:: --skip an_extended_image --skip the_cache_counts
 MIRI_F16 := --skip exec::ops::hmma --skip vectors_compute_what_scalars_do
@@ -69,14 +69,14 @@ miri: ## undefined behaviour in the crates that make no system calls, looked for
 
 .PHONY: loom
 loom: ## hand-made synchronisation in every order of threads: handles, recovered queues, sleeps of the GPU's threads
-	RUSTFLAGS="--cfg loom" $(CARGO) test --manifest-path loom/Cargo.toml --locked --release --target-dir $(CARGO_TARGET_DIR)/loom
+	RUSTFLAGS="--cfg loom" $(CARGO) test --manifest-path loom/Cargo.toml --locked --release --target-dir "$(CARGO_TARGET_DIR)"/loom
 
 fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the committed seeds: the fewest inputs that cover the same code
 	@set -e; for t in $(FUZZ_PLAIN) $(FUZZ_ASAN); do \
 		case " $(FUZZ_PLAIN) " in *" $$t "*) sanitizer=none;; *) sanitizer=address;; esac; \
 		rm -rf fuzz/corpus/$$t.fewest fuzz/corpus/$$t.seeds && mkdir -p fuzz/corpus/$$t fuzz/corpus/$$t.fewest; \
 		$(PYTHON) packaging/fuzz_seeds.py unpack fuzz/seeds/$$t.tar.bz2 fuzz/corpus/$$t.seeds; \
-		PATH=$(FUZZ)/bin:$$PATH $(CARGO) +nightly fuzz run -s $$sanitizer $$t -- -set_cover_merge=1 -max_len=$(FUZZ_SEED_BYTES) \
+		PATH="$(CURDIR)/$(FUZZ)/bin:$$PATH" $(CARGO) +nightly fuzz run -s $$sanitizer $$t -- -set_cover_merge=1 -max_len=$(FUZZ_SEED_BYTES) \
 			fuzz/corpus/$$t.fewest fuzz/corpus/$$t.seeds fuzz/corpus/$$t; \
 		$(PYTHON) packaging/fuzz_seeds.py pack fuzz/corpus/$$t.fewest fuzz/seeds/$$t.tar.bz2; \
 		rm -rf fuzz/corpus/$$t.fewest fuzz/corpus/$$t.seeds; \
@@ -86,16 +86,16 @@ fuzz-seeds: $(FUZZ)/bin/cargo-fuzz  ## adds what `make fuzz` found to the commit
 
 SECONDS  ?= 3600
 SOAK_OUT ?= $(CACHE)/soak
-$(CARGO_TARGET_DIR)/soak/work: benches/soak/work.c ctests/session.h build
+$(TARGET)/soak/work: benches/soak/work.c ctests/session.h build
 	@mkdir -p $(@D)
-	$(CC) -std=c17 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Iinclude $< -o $@ -L$(CARGO_TARGET_DIR)/release -ltegrarm \
-		-Wl,-rpath,$(CARGO_TARGET_DIR)/release
+	$(CC) -std=c17 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Iinclude $< -o $@ -L$(TARGET)/release -ltegrarm \
+		"-Wl,-rpath,$(CARGO_TARGET_DIR)/release"
 
-soak: build venv $(SIM) $(CARGO_TARGET_DIR)/soak/work ## an hour (SECONDS) of everything at once; fails if memory, descriptors, mappings or threads grow
-	$(PY) benches/soak/soak.py --seconds $(SECONDS) --target $(CARGO_TARGET_DIR) --out $(SOAK_OUT)
+soak: build venv $(SIM) $(TARGET)/soak/work ## an hour (SECONDS) of everything at once; fails if memory, descriptors, mappings or threads grow
+	$(PY) benches/soak/soak.py --seconds $(SECONDS) --target "$(CARGO_TARGET_DIR)" --out "$(abspath $(SOAK_OUT))"
 
 .PHONY: test-driver
 test-driver: ## NVIDIA's own driver, built from the checkout that NVGPU names, answers the same programs as the simulated kernel
-	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" OUT="$(abspath $(CARGO_TARGET_DIR))/judge/r36"
-	$(CARGO) build --manifest-path judge/Cargo.toml --locked --release --target-dir $(CARGO_TARGET_DIR)/judge
-	$(CARGO_TARGET_DIR)/judge/release/tegrarm-judge "$(abspath $(CARGO_TARGET_DIR))/judge/r36/libnvgpu-judge.so" orin $(or $(PROGRAMS),2000)
+	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r36"
+	$(CARGO) build --manifest-path judge/Cargo.toml --locked --release --target-dir "$(CARGO_TARGET_DIR)"/judge
+	$(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin $(or $(PROGRAMS),2000)

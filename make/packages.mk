@@ -14,26 +14,26 @@ ZSHDIR    := share/zsh/site-functions
 FISHDIR   := share/fish/vendor_completions.d
 
 install: build $(SIM) ## libraries, tegrarm-sim, headers, man pages, completions, pkg-config and CMake files under PREFIX (staged under DESTDIR)
-	install -d $(addprefix $(ROOT)/,bin $(LIBDIR)/pkgconfig $(LIBDIR)/cmake/tegrarm include share/man/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR))
-	install -m 755 -s --strip-program=$(STRIP) $(LIB) $(ROOT)/$(LIBDIR)/libtegrarm.so.$(VERSION)
-	ln -sf libtegrarm.so.$(VERSION) $(ROOT)/$(LIBDIR)/libtegrarm.so.$(SOVERSION)
-	ln -sf libtegrarm.so.$(SOVERSION) $(ROOT)/$(LIBDIR)/libtegrarm.so
-	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_preload.so $(ROOT)/$(LIBDIR)/
-	install -m 755 -s --strip-program=$(STRIP) $(SIM) $(ROOT)/bin/
-	install -m 644 include/tegrarm.h include/tegrarm_abi.h include/tegrarm_status.h $(ROOT)/include/
-	install -m 644 packaging/man/tegrarm-sim*.1 $(ROOT)/share/man/man1/
-	install -m 644 packaging/completions/tegrarm-sim.bash $(ROOT)/$(BASHDIR)/tegrarm-sim
-	install -m 644 packaging/completions/_tegrarm-sim $(ROOT)/$(ZSHDIR)/
-	install -m 644 packaging/completions/tegrarm-sim.fish $(ROOT)/$(FISHDIR)/
-	$(FILL) packaging/tegrarm.pc.in > $(ROOT)/$(LIBDIR)/pkgconfig/tegrarm.pc
-	$(FILL) packaging/tegrarm-config.cmake.in > $(ROOT)/$(LIBDIR)/cmake/tegrarm/tegrarm-config.cmake
-	$(FILL) packaging/tegrarm-config-version.cmake.in > $(ROOT)/$(LIBDIR)/cmake/tegrarm/tegrarm-config-version.cmake
-	@$(if $(DESTDIR),:,packaging/loader_knows.sh $(PREFIX)/$(LIBDIR) libtegrarm.so.$(SOVERSION))
+	install -d $(foreach d,bin $(LIBDIR)/pkgconfig $(LIBDIR)/cmake/tegrarm include share/man/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR),"$(ROOT)/$(d)")
+	install -m 755 -s --strip-program=$(STRIP) $(LIB) "$(ROOT)/$(LIBDIR)/libtegrarm.so.$(VERSION)"
+	ln -sf libtegrarm.so.$(VERSION) "$(ROOT)/$(LIBDIR)/libtegrarm.so.$(SOVERSION)"
+	ln -sf libtegrarm.so.$(SOVERSION) "$(ROOT)/$(LIBDIR)/libtegrarm.so"
+	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_preload.so "$(ROOT)/$(LIBDIR)/"
+	install -m 755 -s --strip-program=$(STRIP) $(SIM) "$(ROOT)/bin/"
+	install -m 644 include/tegrarm.h include/tegrarm_abi.h include/tegrarm_status.h "$(ROOT)/include/"
+	install -m 644 packaging/man/tegrarm-sim*.1 "$(ROOT)/share/man/man1/"
+	install -m 644 packaging/completions/tegrarm-sim.bash "$(ROOT)/$(BASHDIR)/tegrarm-sim"
+	install -m 644 packaging/completions/_tegrarm-sim "$(ROOT)/$(ZSHDIR)/"
+	install -m 644 packaging/completions/tegrarm-sim.fish "$(ROOT)/$(FISHDIR)/"
+	$(FILL) packaging/tegrarm.pc.in > "$(ROOT)/$(LIBDIR)/pkgconfig/tegrarm.pc"
+	$(FILL) packaging/tegrarm-config.cmake.in > "$(ROOT)/$(LIBDIR)/cmake/tegrarm/tegrarm-config.cmake"
+	$(FILL) packaging/tegrarm-config-version.cmake.in > "$(ROOT)/$(LIBDIR)/cmake/tegrarm/tegrarm-config-version.cmake"
+	@$(if $(DESTDIR),:,packaging/loader_knows.sh "$(PREFIX)/$(LIBDIR)" libtegrarm.so.$(SOVERSION))
 
 # A Debian source package from what git has, and the packages from it.
 .PHONY: deb
 deb:              ## dist/: Debian packages libtegrarm0, libtegrarm-dev and tegrarm-sim, built by dpkg-buildpackage
-	packaging/debian.sh $(DIST) $(VERSION)
+	packaging/debian.sh "$(DIST)" $(VERSION)
 
 # Cross builds: Debian's gcc-aarch64-linux-gnu, and qemu-user-static to run what they make.
 ARM      := aarch64-unknown-linux-gnu
@@ -41,17 +41,18 @@ ARM_LIBC := /usr/aarch64-linux-gnu
 ARM_RUN  := qemu-aarch64-static -L $(ARM_LIBC)
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER ?= $(ARM_RUN)
-ARM_RELEASE := $(CARGO_TARGET_DIR)/$(ARM)/release
-DIST     ?= $(CURDIR)/dist
+ARM_RELEASE := $(TARGET)/$(ARM)/release
+DIST     ?= dist
 
 # Libraries that also load on Ubuntu 20.04 (JetPack 5), whatever this machine's glibc is: zig links them against the symbols of that
 # version. Everything that is handed out is made in this way. `make build` and `make install` are for this machine only.
 GLIBC    := 2.31
 ZIG      := $(CACHE)/zig
-ZIGBUILD := PATH=$(ZIG)/bin:$$PATH $(ZIG)/bin/cargo-zigbuild zigbuild --release --locked
+ZIGBUILD := PATH="$(CURDIR)/$(ZIG)/bin:$$PATH" $(ZIG)/bin/cargo-zigbuild zigbuild --release --locked
 X86      := x86_64-unknown-linux-gnu
 PORTABLE_PACKAGES := -p tegrarm -p tegrarm-preload -p tegra-sim --lib --bins
-PORTABLE := $(CARGO_TARGET_DIR)/portable
+PORTABLE := $(TARGET)/portable
+WHOLE_PORTABLE := $(CARGO_TARGET_DIR)/portable
 
 $(ZIG)/.installed: packaging/zig-requirements.txt
 	$(PYTHON) -m venv $(ZIG)
@@ -60,9 +61,9 @@ $(ZIG)/.installed: packaging/zig-requirements.txt
 
 .PHONY: portable portable-aarch64
 portable: $(ZIG)/.installed ## target/portable: libraries and simulator for x86_64 with glibc 2.31 or later
-	CARGO_TARGET_DIR=$(PORTABLE) $(ZIGBUILD) --target $(X86).$(GLIBC) $(PORTABLE_PACKAGES)
+	CARGO_TARGET_DIR="$(WHOLE_PORTABLE)" $(ZIGBUILD) --target $(X86).$(GLIBC) $(PORTABLE_PACKAGES)
 portable-aarch64: $(ZIG)/.installed ## the same for aarch64
-	env -u CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER CARGO_TARGET_DIR=$(PORTABLE) $(ZIGBUILD) --target $(ARM).$(GLIBC) $(PORTABLE_PACKAGES)
+	env -u CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER CARGO_TARGET_DIR="$(WHOLE_PORTABLE)" $(ZIGBUILD) --target $(ARM).$(GLIBC) $(PORTABLE_PACKAGES)
 
 .PHONY: arm-build
 arm-build:
@@ -74,7 +75,7 @@ define wheel-from
 install -d python/built
 install -m 755 -s --strip-program=$(2) $(addprefix $(1)/,$(HANDED_OUT)) python/built/
 tag=$$($(PY) packaging/platform_tag.py $(addprefix $(1)/,$(HANDED_OUT))) && TEGRARM_WHEEL_PLATFORM=$$tag \
-	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) ./python; \
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$(DIST)" ./python; \
 	made=$$?; rm -rf python/built; exit $$made
 endef
 
@@ -84,12 +85,12 @@ wheel-aarch64: portable-aarch64 venv
 	$(call wheel-from,$(PORTABLE)/$(ARM)/release,aarch64-linux-gnu-strip)
 .PHONY: sdist
 sdist: venv       ## dist/: a source distribution, whose wheel cargo builds
-	$(PY) -c 'import sys; sys.path.insert(0, "."); from hatchling.build import build_sdist; import os; os.chdir("python"); print(build_sdist("$(DIST)"))'
+	$(PY) -c 'import sys; sys.path.insert(0, "."); from hatchling.build import build_sdist; import os; to = os.path.abspath("$(DIST)"); os.chdir("python"); print(build_sdist(to))'
 .PHONY: test-sdist
 test-sdist: DIST := $(CACHE)/sdist
 test-sdist: sdist ## the wheel of the source distribution, built by cargo: minutes, not part of `make test`
 	rm -rf $(DIST)/*.whl $(DIST)/unpacked
-	CARGO_TARGET_DIR=$(DIST)/target $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) $(DIST)/tegrarm-$(VERSION).tar.gz
+	CARGO_TARGET_DIR="$(CURDIR)/$(DIST)/target" $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(DIST) $(DIST)/tegrarm-$(VERSION).tar.gz
 	$(PY) -m zipfile -e $(DIST)/*.whl $(DIST)/unpacked
 	! readelf -S $(DIST)/unpacked/tegrarm/libtegrarm.so | grep debug_  # a wheel is for whoever installs it
 	@ls -l $(DIST)/*.whl

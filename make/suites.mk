@@ -16,13 +16,13 @@ test-triton: build $(TRITON)/.installed  ## Triton's kernels (softmax, matrix pr
 # torch, which has gigabytes if its CPU build is not on pip's index, so they have a separate environment. ARGS="--compiler ptx test_ops",
 # for example.
 test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, not part of `make test`
-	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) $(ARGS)
-	$(SUITE)/bin/python python/suite/run.py --cache $(CACHE) --device tegra $(ARGS)
+	$(SUITE)/bin/python python/suite/run.py --cache "$(WHOLE_CACHE)" $(ARGS)
+	$(SUITE)/bin/python python/suite/run.py --cache "$(WHOLE_CACHE)" --device tegra $(ARGS)
 
 # Compares the text of both disassemblers for every kernel that the suite's runs have left, for intrinsics.cu, for the cubins in the source
 # tree, and for the forms of PTX. ARGS="--every 1" takes all forms.
 test-disasm: venv $(SIM)
-	$(PY) python/suite/disasm.py --cache $(CACHE) --simulator $(SIM) $(ARGS)
+	$(PY) python/suite/disasm.py --cache "$(WHOLE_CACHE)" --simulator "$(WHOLE_SIM)" $(ARGS)
 
 # Ten million runs of each litmus test. It prints a row of the table in docs/simulator/judging.md for each. `cargo test` runs a sample.
 LITMUS_RUNS ?= 10000000
@@ -38,9 +38,9 @@ NUMBA := $(CACHE)/numba
 .PHONY: test-kernels test-ptx test-corpora test-mutants
 test-kernels: test-ptx test-corpora  ## every form of PTX, and corpora of programs: hours, not part of `make test`
 test-ptx: build venv
-	$(PY) python/suite/ptx --state $(FORMS)/ptx.jsonl $(ARGS)
+	$(PY) python/suite/ptx --state "$(CURDIR)/$(FORMS)"/ptx.jsonl $(ARGS)
 test-corpora: build $(NUMBA)/.installed
-	$(NUMBA)/bin/python python/suite/corpora --state $(FORMS)/corpora.jsonl $(ARGS)
+	$(NUMBA)/bin/python python/suite/corpora --state "$(CURDIR)/$(FORMS)"/corpora.jsonl $(ARGS)
 
 $(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.txt python/pyproject.toml
 	$(PYTHON) -m venv $(NUMBA)
@@ -51,10 +51,10 @@ $(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.t
 
 # Changes one rule of one opcode at a time, as the engine would see it, and looks for a kernel of the table that gives another result. A row
 # of which nothing is noticed fails. ARGS="--every 50 --rows 20" is a sample of minutes.
-MUTANTS = $(CARGO_TARGET_DIR)/release/examples/mutants
+MUTANTS = $(TARGET)/release/examples/mutants
 test-mutants: build venv  ## whether the table of PTX notices a wrong rule of each opcode: hours, not part of `make test`
 	$(CARGO) build --release --locked -p sm87 --example mutants
-	$(PY) python/suite/ptx/mutate.py $(MUTANTS) $(ARGS)
+	$(PY) python/suite/ptx/mutate.py "$(CARGO_TARGET_DIR)/release/examples/mutants" $(ARGS)
 
 # torch is installed first, because it asks for its own versions of NVIDIA's compilers. The versions of the other tests replace them.
 $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
@@ -74,10 +74,10 @@ CLEAN_ROOT  ?= $(CACHE)/clean-root
 CLEAN_SUITE ?= bookworm
 .PHONY: test-clean-root
 test-clean-root:  ## the README's two commands on a bare Debian or Ubuntu (CLEAN_SUITE=noble); not part of `make test`
-	python/tests/clean_root.sh $(CLEAN_ROOT) $(CLEAN_SUITE) $(ARGS)
+	python/tests/clean_root.sh "$(CLEAN_ROOT)" $(CLEAN_SUITE) $(ARGS)
 
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
-	$(PY) python/tests/run_tinygrad_releases.py --cache $(CACHE) $(ARGS)
+	$(PY) python/tests/run_tinygrad_releases.py --cache "$(WHOLE_CACHE)" $(ARGS)
 
 # What tinygrad's next release does by ioctl, as a C program: 10,000 schedules of ten launches through each door on three kernels.
 .PHONY: test-schedules
@@ -87,14 +87,14 @@ test-schedules: build  ## long: the C program of ctests/schedules.c; `make test`
 # A tinygrad that is not published yet, or that nobody has tried: which names of its inside differ, and test_tiny.py in every way there is.
 .PHONY: test-tinygrad-next
 test-tinygrad-next: build venv  ## a checkout or a wheel of tinygrad (TINYGRAD=...) through every door: minutes, not part of `make test`
-	$(PY) python/tests/run_tinygrad_next.py --cache $(CACHE) $(TINYGRAD)
+	$(PY) python/tests/run_tinygrad_next.py --cache "$(WHOLE_CACHE)" $(TINYGRAD)
 
 # Runs LibreCUDA's own test programs through LD_PRELOAD and compares what they print. Its source is fetched at a fixed commit, and built
 # with cmake. tests/librecuda.rs makes the same calls and needs neither.
 test-librecuda: build venv  ## LibreCUDA's test programs, which need its source, git and cmake; not part of `make test`
-	$(PY) python/tests/run_librecuda.py --source $(CACHE)/librecuda
+	$(PY) python/tests/run_librecuda.py --source "$(WHOLE_CACHE)/librecuda"
 
 # Runs the bring-up, the doors, test_tiny and the whole root suite on r35, r35.4, r36 and r39, and prints a table. `make test` runs the row
 # of the newest kernel without the root suite. Most tests of that suite try every release themselves.
 test-releases: build venv $(TEST_TINY) $(CLANG)  ## every kernel of the virtual Orin, with the whole root suite: a table
-	$(STAND_IN) $(PY) python/tests/run_l4t_releases.py --test-tiny $(TEST_TINY) $(ARGS)
+	$(STAND_IN) $(PY) python/tests/run_l4t_releases.py --test-tiny "$(CURDIR)/$(TEST_TINY)" $(ARGS)

@@ -5,7 +5,7 @@
 set -eu
 export TEGRARM_BACKEND=sim
 mkdir -p "$1"
-cache=$1/$2 arch=$2 target=$3 zig="$4 -m ziglang"
+cache=$1/$2 arch=$2 target=$3 zig="'$4' -m ziglang"
 here=$(cd "$(dirname "$0")" && pwd) root=$1/$2/root
 
 # --- Debian 11 ----------------------------------------------------------------------------------------------------
@@ -39,14 +39,16 @@ case $arch in
     amd64) gnu=x86_64-linux-gnu under= ;;
     arm64) gnu=aarch64-linux-gnu under=qemu-aarch64-static ;;
 esac
-run="$under $root/lib/$gnu/ld-2.31.so --library-path $root/lib/$gnu:$target/release"
+libraries=$root/lib/$gnu:$target/release
+run() { $under "$root/lib/$gnu/ld-2.31.so" --library-path "$libraries" "$@"; }
 
 # --- the tests ----------------------------------------------------------------------------------------------------
-echo "glibc $arch: $($run "$root/lib/$gnu/libc.so.6" | sed -n 1p)"
+echo "glibc $arch: $(run "$root/lib/$gnu/libc.so.6" | sed -n 1p)"
 ln -sf libtegrarm.so "$target/release/libtegrarm.so.0"
-make --no-print-directory -C "$here/../../ctests" CARGO_TARGET_DIR="$target" TARGET="$target" CC="$zig cc -target $gnu.2.31 -UNDEBUG -fno-sanitize=all" RUN="$run" plain
+make --no-print-directory -C "$here/../../ctests" CARGO_TARGET_DIR="$target" CC="$zig cc -target $gnu.2.31 -UNDEBUG -fno-sanitize=all" \
+    RUN="$under '$root/lib/$gnu/ld-2.31.so' --library-path '$libraries'" plain
 # The preload library, below the same loader; and the simulator says who it is.
-LD_PRELOAD= $under "$root/lib/$gnu/ld-2.31.so" --preload "$target/release/libtegrarm_preload.so" --library-path "$root/lib/$gnu:$target/release" \
+LD_PRELOAD= $under "$root/lib/$gnu/ld-2.31.so" --preload "$target/release/libtegrarm_preload.so" --library-path "$libraries" \
     "$target/ctests/channel" > /dev/null
-$run "$target/release/tegrarm-sim" --version
+run "$target/release/tegrarm-sim" --version
 echo "glibc $arch: the C tests, the preload library and the simulator ran"

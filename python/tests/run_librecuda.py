@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-from tegrarm import _ffi
+from tegrarm import preload
 
 URL, COMMIT = "https://github.com/mikex86/LibreCuda.git", "7470f81a5c910c3b2c6e0088fb07d55338b5041d"
 # What each program must print.
@@ -108,8 +108,7 @@ def folder(build: pathlib.Path, program: pathlib.Path) -> pathlib.Path:
 
 def run(build: pathlib.Path, program: pathlib.Path) -> str:
     """Runs a program. Returns what is wrong, or nothing."""
-    preload = pathlib.Path(_ffi.find()).with_name("libtegrarm_preload.so")
-    env = {**os.environ, "LD_PRELOAD": str(preload), "TEGRARM_REPORT": "1"}
+    env = {**os.environ, **preload.environment({}, preload.library()), "TEGRARM_REPORT": "1"}
     done = subprocess.run([program], cwd=folder(build, program), env=env, capture_output=True, text=True, timeout=1800)
     if done.returncode:
         return f"exit status {done.returncode}\n{done.stdout}{done.stderr}"

@@ -15,7 +15,7 @@ import sys
 from run_tinygrad_releases import NEW, PACKAGE, PIP, RELEASES, WHEELS, helpers, report, tests
 from wheels import nvrtc
 
-from tegrarm import _ffi
+from tegrarm import preload
 
 # What the adapters use or look for, and whether tinygrad 0.14 has it.
 NAMES = {
@@ -74,8 +74,7 @@ def main() -> int:
     for line in (lines := differences(python, cache)) or ["the names that the adapters use are those of 0.14"]:
         print(line, flush=True)
     common = {**os.environ, **nvrtc(str(python)), "CACHELEVEL": "0"}
-    preload = pathlib.Path(_ffi.find()).with_name("libtegrarm_preload.so")
-    plain = {**common, **NEW, "PYTHONPATH": str(helpers(script)), "LD_PRELOAD": str(preload)}
+    plain = {**common, **NEW, "PYTHONPATH": str(helpers(script)), **preload.environment({}, preload.library())}
     ours = {**common, "PYTHONPATH": f"{PACKAGE}:{helpers(script)}"}
     ways = [(f"plain, through LD_PRELOAD, on {kernel}", [python, script], {**plain, "TEGRARM_SIM_L4T": kernel})
             for kernel in ("r35", "r36", "r39")]

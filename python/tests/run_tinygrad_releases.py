@@ -13,7 +13,7 @@ import sys
 
 from wheels import nvrtc
 
-from tegrarm import _ffi
+from tegrarm import preload
 
 WHEELS = ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-nvjitlink-cu12==12.9.86", "numpy==2.4.6",
           "setuptools==84.2.1"]
@@ -91,7 +91,6 @@ def main() -> int:
     parser.add_argument("--cache", type=pathlib.Path, required=True)
     parser.add_argument("releases", nargs="*", help=f"of {', '.join(RELEASES)} (default: all)")
     args = parser.parse_args()
-    preload = pathlib.Path(_ffi.find()).with_name("libtegrarm_preload.so")
     failed = False
     for release in args.releases or RELEASES:
         switch, kernels = RELEASES[release]
@@ -99,8 +98,8 @@ def main() -> int:
         script = tests(args.cache.resolve(), release, python)
         for kernel in kernels:
             folders = {"LD_LIBRARY_PATH": str(libraries(python)), "PYTHONPATH": str(helpers(script))}
-            env = {**os.environ, **switch, **nvrtc(str(python)), **folders, "LD_PRELOAD": str(preload), "TEGRARM_SIM_L4T": kernel,
-                   "CACHELEVEL": "0"}
+            folders |= preload.environment(folders, preload.library())
+            env = {**os.environ, **switch, **nvrtc(str(python)), **folders, "TEGRARM_SIM_L4T": kernel, "CACHELEVEL": "0"}
             failed |= report(f"{release} on {kernel}", [python, script], env, args.cache)
         for compiler in ("NVRTC", "PTX") if release in DEVICE_TEGRA else ():
             env = {**os.environ, "DEV": f"TEGRA:{compiler}", "PYTHONPATH": f"{PACKAGE}:{helpers(script)}", "CACHELEVEL": "0"}

@@ -10,17 +10,17 @@ import sys
 import pytest
 from wheels import nvrtc
 
-from tegrarm import _ffi
+from tegrarm import preload
 
 HERE = pathlib.Path(__file__).resolve().parent
-PRELOAD = pathlib.Path(_ffi.find()).with_name("libtegrarm_preload.so")
+PRELOADED = preload.environment({}, preload.library())
 DOOR = f"import sys; sys.path.insert(0, {str(HERE)!r}); import door_file_io\n"
 ADD = "from tinygrad import Tensor, Device; print((Tensor([1,2,3]) + Tensor([4,5,6])).tolist(), type(Device['NV'].iface).__name__)"
 SIM_ONLY = pytest.mark.skipif(os.path.exists("/dev/nvgpu"), reason="this machine has a board")
 
 
 def plain(**more) -> dict[str, str]:
-    return {"LD_PRELOAD": str(PRELOAD), "DEV": "NVK+NV", **nvrtc(), **more}
+    return {**PRELOADED, "DEV": "NVK+NV", **nvrtc(), **more}
 
 
 def test_tiny() -> str:
@@ -89,17 +89,17 @@ import errno, os
 for _ in range(2):
     try: os.open("/dev/nvidiactl", os.O_RDWR)
     except OSError as e: print(errno.errorcode[e.errno])
-""", env={"LD_PRELOAD": str(PRELOAD), "TEGRARM_BACKEND": "nvgpu"})
+""", env={**PRELOADED, "TEGRARM_BACKEND": "nvgpu"})
     assert out == "ENODEV\nENODEV\n"
-    out = python("import os; os.open('/dev/nvidiactl', 2)", env={"LD_PRELOAD": str(PRELOAD), "TEGRARM_BACKEND": "nvgpu"}, status=1)
+    out = python("import os; os.open('/dev/nvidiactl', 2)", env={**PRELOADED, "TEGRARM_BACKEND": "nvgpu"}, status=1)
     assert out.count("libtegrarm: /dev/nvidiactl:") == 1 and "TEGRARM_BACKEND=sim" in out
-    out = python("import os; os.open('/dev/nvidiactl', 2)", env={"LD_PRELOAD": str(PRELOAD), "TEGRARM_LIB": "/no/such.so"}, status=1)
+    out = python("import os; os.open('/dev/nvidiactl', 2)", env={**PRELOADED, "TEGRARM_LIB": "/no/such.so"}, status=1)
     assert "libtegrarm cannot be loaded" in out and "/no/such.so" in out
 
 
 def test_unrelated_programs_load_nothing(python):
     code = "print(any('libtegrarm.so' in line for line in open('/proc/self/maps')), open('/dev/null').read() == '')"
-    out = python(code, env={"LD_PRELOAD": str(PRELOAD)})
+    out = python(code, env=PRELOADED)
     assert out == "False True\n"
 
 
@@ -119,6 +119,6 @@ def test_a_standard_error_that_cannot_be_written_ends_no_program(kind):
     reader, writer = os.pipe()
     os.close(reader)
     stderr = {"full": os.open("/dev/full", os.O_WRONLY), "broken": writer, "closed": os.open("/dev/null", os.O_RDONLY)}[kind]
-    env = {**os.environ, "LD_PRELOAD": str(PRELOAD), "TEGRARM_LIB": "/no/such/library.so"}
+    env = {**os.environ, **PRELOADED, "TEGRARM_LIB": "/no/such/library.so"}
     out = subprocess.run([sys.executable, "-c", OPENS], env=env, stdout=subprocess.PIPE, stderr=stderr, text=True)
     assert (out.returncode, out.stdout) == (0, f"refused {errno.ENODEV}\n")
