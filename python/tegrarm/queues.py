@@ -174,13 +174,20 @@ class Queue:
         self.fence().wait(timeout)
 
     def close(self) -> None:
-        """Destroys the queue after its work is done. A second call does nothing. The default queue ends with its device."""
-        self._handle.close()
+        """Destroys the queue when its work is done. A second call does nothing. The default queue ends with its device.
+
+        Ctrl-C ends the wait, and the queue is still there.
+        """
+        if self._handle.open:
+            self.device.finish(self.wait)
+            self._handle.close()
 
     def __enter__(self) -> Queue:
         return self
 
-    def __exit__(self, *_exc: object) -> None:
+    def __exit__(self, kind: object, *_exc: object) -> None:
+        if kind is not None:
+            self.device.finish(self.device.settle)
         self.close()
 
 

@@ -101,6 +101,10 @@ BLOCKS = {
     "numpy": "module['spin'][1, 1](x); x.numpy()",
     "end": "module['spin'][1, 1](x)",  # Ctrl-C in close()
     "another queue": "device.queue(); q = device.queue(); module['spin'][1, 1, 0, q](x).wait()",
+    "queue": "with device.queue() as q: module['spin'][1, 1, 0, q](x).wait()",
+    "end of a queue": "with device.queue() as q: module['spin'][1, 1, 0, q](x)",
+    "close of a queue": "q = device.queue(); module['spin'][1, 1, 0, q](x); q.close()",
+    "array": "with device.zeros(2, 'int32') as y: module['spin'][1, 1](y).wait()",
     "profile": "with device.profile(): module['spin'][1, 1](x).wait()",
     "end of a profile": "with device.profile(): module['spin'][1, 1](x)",
     "module": "with device.compile(SPIN) as m: m['spin'][1, 1](x).wait()",
@@ -157,6 +161,40 @@ with tegrarm.Device() as device:
         lost = module["spin"][1, 1](x)
         assert device.stop() == 1 and device.stop() == 0
         assert caught(lost.wait, tegrarm.RmError).name == "NV_ERR_RESOURCE_LOST"
+""")
+
+
+@pytest.mark.parametrize("inside", ["", "with device.queue() as q:", "with device.compile(SPIN):", "with device.profile():",
+                                    "with device.wrap(bytearray(4096)):", "with device.zeros(2):"])
+def test_any_exception_ends_a_block_whose_kernel_does_not(inside):
+    """The exception that happened arrives, whatever it is, and the device can be opened again."""
+    ran(f"""
+warnings.simplefilter("ignore")
+def program():
+    with tegrarm.Device() as device:
+        module, x = device.compile(SPIN), device.zeros(2, "int32")
+        {inside or "if True:"}
+            module["spin"][1, 1](x)
+            raise LookupError("of the program")
+
+assert caught(program, LookupError).args == ("of the program",)
+with tegrarm.Device() as device:
+    assert device.zeros(2).tolist() == [0, 0]
+""")
+
+
+def test_a_queue_that_ctrl_c_left_open_works():
+    ran("""
+with tegrarm.Device() as device:
+    module, x, queue = device.compile(SPIN), device.zeros(2, "int32"), device.queue()
+    module["spin"][1, 1, 0, queue](x)
+    interrupt()
+    caught(queue.close, KeyboardInterrupt)
+    assert queue.open and device.stop() == 1
+    module["add"][1, 2, 0, queue](x)
+    queue.close()
+    assert x.tolist() == [1, 1] and not queue.open
+    queue.close()
 """)
 
 
