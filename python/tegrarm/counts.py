@@ -17,7 +17,7 @@ WORDS = struct.Struct("<8sQQQ")
 MAGIC = b"tegrarm1"
 LIBRARY, GPU = 1, 2
 NAMES = {LIBRARY: "library", GPU: "virtual GPU"}
-# Only a supervisor answers at this path, with a line for each process, and only if it is opened for reading and writing.
+# Only a supervisor answers at this path, with a line for each process of its board, and only if it is opened for reading and writing.
 SUPERVISOR = "/dev/tegrarm-sim/launches"
 
 
@@ -41,12 +41,12 @@ def of_process(place: pathlib.Path, status: str) -> tuple[int, str] | None:
     return next(((found[source], NAMES[source]) for source in (GPU, LIBRARY) if source in found), None)
 
 
-def of_supervisor() -> dict[int, int]:
-    """The launches of each process that ``tegrarm-sim run`` has executed."""
+def of_supervisor() -> dict[int, int] | None:
+    """The processes of this board of ``tegrarm-sim run``, and how many launches of each it has executed. It is None without a supervisor."""
     try:
         fd = os.open(SUPERVISOR, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        return {}
+        return None
     with os.fdopen(fd) as file:
         return {int(process): int(count) for process, count in (line.split() for line in file)}
 

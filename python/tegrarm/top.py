@@ -16,6 +16,7 @@ import pathlib
 import re
 import sys
 import time
+from collections.abc import Container
 
 from . import counts, say, where
 
@@ -87,10 +88,15 @@ def descriptors(place: pathlib.Path) -> collections.Counter:
     return found
 
 
-def processes(files: Files) -> list[dict]:
-    """Processes that have loaded the library, or that hold channels without it. Other users' processes are seen only with rights."""
+def processes(files: Files, only: Container[int] | None = None) -> list[dict]:
+    """Processes that have loaded the library, or that hold channels without it. Other users' processes are seen only with rights.
+
+    ``only`` are the processes that are looked at, if not all.
+    """
     found = []
     for place in files.below("/proc", "[0-9]*"):
+        if only is not None and int(place.name) not in only:
+            continue
         held = descriptors(place)
         try:
             loaded = "libtegrarm.so" in (place / "maps").read_text(errors="replace")
@@ -116,11 +122,13 @@ def processes(files: Files) -> list[dict]:
 
 def look(files: Files, kind: str) -> dict:
     """Reads all values once. A rate needs an earlier look: see :class:`Watch`."""
-    known = where.census() if kind == "tegrarm-sim run" else None
-    found = processes(files)
-    executed = counts.of_supervisor() if kind == "tegrarm-sim run" else {}
-    for process in found:
-        if (launches := executed.get(process["pid"])) is not None:
+    simulated = kind == "tegrarm-sim run"
+    known = where.census() if simulated else None
+    executed = counts.of_supervisor() if simulated else None
+    found = processes(files, executed)  # the other programs of this machine have other boards
+    for process in found if executed is not None else ():
+        launches = executed.get(process["pid"], 0)
+        if launches or process["launches"] is None:  # 0: a program may have a virtual GPU in its own process
             process.update(launches=launches, counted_by=counts.NAMES[counts.GPU])
     return {"kind": kind, "gpu": gpu(files), "memory": memory(files), "kernel": known, "processes": found}
 

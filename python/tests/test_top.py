@@ -64,7 +64,7 @@ def test_what_a_machine_does_not_tell_is_a_dash_and_no_sample(tmp_path):
 
 @needs_sim
 def test_on_the_virtual_orin_of_tegrarm_sim_run():
-    """A process with an open device looks at itself: its channels are there, and the kernel counts as many."""
+    """A process with an open device looks at itself: its channels are there, and the kernel counts as many. Who has another board is not."""
     code = """
 import json, os, subprocess, sys
 import tegrarm.tinygrad
@@ -73,10 +73,17 @@ Tensor([2]).contiguous().realize()
 seen = json.loads(subprocess.run([sys.executable, "-m", "tegrarm", "top", "--json", "-n", "1"], capture_output=True, check=True).stdout)
 print(json.dumps({**seen, "me": [p for p in seen["processes"] if p["pid"] == os.getpid()]}))
 """
-    done = subprocess.run([TEGRARM_SIM, "run", "--", sys.executable, "-c", code], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "TEGRARM_BACKEND": "nvgpu", "DEV": "TEGRA+NV"})
+    other = "import tegrarm; device = tegrarm.Device(); print('open', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", other], env={**os.environ, "TEGRARM_BACKEND": "sim"}, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as outsider:
+        assert outsider.stdout.readline() == "open\n"
+        done = subprocess.run([TEGRARM_SIM, "run", "--", sys.executable, "-c", code], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, "TEGRARM_BACKEND": "nvgpu", "DEV": "TEGRA+NV"})
+        listed = {process["pid"] for process in top.processes(top.Files())}
+        outsider.communicate("\n")
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
+    assert outsider.pid in listed and outsider.pid not in {process["pid"] for process in seen["processes"]}
     assert seen["kind"] == "tegrarm-sim run" and seen["gpu"]["clock_max_hz"] >= seen["gpu"]["clock_min_hz"] > 0
     assert seen["kernel"]["channels"] == 2
     assert [(p["channels"], p["groups"], p["library"]) for p in seen["me"]] == [(2, 1, True)]

@@ -1,8 +1,10 @@
 //! Tells programs under the supervisor how many kernels each process has run on the GPU: `tegrarm top` asks.
 //!
 //! [`PATH`] is no file of the board, and no listing shows it. Opening it for reading and writing gives a file with the
-//! numbers of that moment: one line for each process, with its number and its launches. On a board nobody counts them.
+//! numbers of that moment: one line for each process of this board, with its number and its launches, which are 0 at first.
+//! On a board nobody counts them.
 
+use super::processes::descendants;
 use super::{Supervisor, sys};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -49,11 +51,14 @@ impl Launches {
         }
     }
 
-    /// One line for each process that `is_alive`. The others are forgotten, because their numbers will be used again.
-    fn text(&self, is_alive: impl Fn(i32) -> bool) -> String {
+    /// One line for each process that `is_alive` and for each of `programs`, which may have launched nothing. The others
+    /// are forgotten, because their numbers will be used again.
+    fn text(&self, programs: &[i32], is_alive: impl Fn(i32) -> bool) -> String {
         let mut counts = self.0.lock();
         counts.forget(is_alive);
-        counts.of.iter().fold(String::new(), |mut text, (process, count)| {
+        let mut of: BTreeMap<i32, u64> = programs.iter().map(|process| (*process, 0)).collect();
+        of.extend(&counts.of);
+        of.iter().fold(String::new(), |mut text, (process, count)| {
             let _ = writeln!(text, "{process} {count}");
             text
         })
@@ -75,7 +80,8 @@ fn exists(process: i32) -> bool {
 impl Supervisor {
     /// Makes the file that a program gets for [`PATH`].
     pub(super) fn open_launches(&self) -> Result<OwnedFd, Errno> {
-        sys::memfd_with(PATH, &self.launches.text(exists))
+        let programs = descendants(std::process::id() as i32);
+        sys::memfd_with(PATH, &self.launches.text(&programs, exists))
     }
 }
 
@@ -87,10 +93,17 @@ mod tests {
     fn processes_that_ended_are_forgotten() {
         let launches = Launches::default();
         [7, 9, 7].into_iter().for_each(|process| launches.count(process, |_| true));
-        assert_eq!(launches.text(|_| true), "7 2\n9 1\n");
-        assert_eq!(launches.text(|process| process == 9), "9 1\n");
+        assert_eq!(launches.text(&[], |_| true), "7 2\n9 1\n");
+        assert_eq!(launches.text(&[], |process| process == 9), "9 1\n");
         launches.count(7, |_| true);
-        assert_eq!(launches.text(|_| true), "7 1\n9 1\n");
+        assert_eq!(launches.text(&[], |_| true), "7 1\n9 1\n");
+    }
+
+    #[test]
+    fn a_program_that_launched_nothing_has_a_line() {
+        let launches = Launches::default();
+        launches.count(7, |_| true);
+        assert_eq!(launches.text(&[8, 7], |_| true), "7 1\n8 0\n");
     }
 
     /// A thousand processes come and go, and nobody asks. Those that live keep their numbers.
@@ -104,7 +117,7 @@ mod tests {
             assert!(launches.0.lock().of.len() <= 201);
         }
         launches.count(1, lives);
-        let text = launches.text(lives);
+        let text = launches.text(&[], lives);
         assert_eq!((text.lines().count(), text.starts_with("0 1\n1 2\n")), (100, true));
     }
 }

@@ -11,7 +11,7 @@ pub fn awaited() -> SigSet {
 }
 
 /// All processes below `pid`, without `pid` itself. Orphans are included if `pid` is their subreaper.
-fn descendants(pid: i32) -> Vec<i32> {
+pub(super) fn descendants(pid: i32) -> Vec<i32> {
     let mut found: Vec<i32> = children(pid);
     let mut next = 0;
     while next < found.len() {
