@@ -1,8 +1,8 @@
 """Looks in makefiles for paths that a folder with a space in its name would break.
 
-A path that is made of the folder of the checkout, of cargo's target directory or of another folder that the user chooses may have a space in
-it. make splits names of targets and prerequisites at spaces and has no way to quote them, so such a path must not stand there. The shell splits
-at spaces too, so in a recipe the path must be in quotation marks. A variable that contains such a path is one itself.
+A path that is made of the folder of the checkout, of cargo's target directory or of another folder that the user chooses may have a space
+in it. make splits names of targets and prerequisites at spaces and has no way to quote them, so such a path must not stand there. The shell
+splits at spaces too, so in a recipe the path must be in quotation marks. A variable that contains such a path is one itself.
 """
 
 import pathlib
@@ -76,7 +76,8 @@ def proof() -> Iterator[str]:
     """What is wrong with the rule itself, tried on samples."""
     wrong = ["all:\n\tcp a $(CURDIR)/b\n", "A := $(CURDIR)/a\nB := $(A)/b\nall:\n\tcp $(B) c\n", "all: $(CARGO_TARGET_DIR)/a\n",
              "all:\n\tcp 'a' $(PREFIX)\n", "all:\n\tcp a \\\n\t  $(DESTDIR)/b\n", "all:\n\tcp \"a\" '$$x' $(CURDIR)\n"]
-    right = ["all:\n\tcp a \"$(CURDIR)/b\"\n", "A := \"$(CURDIR)/a\"\nall:\n\tcp $(A) c\n", "A := $(subst $(CURDIR)/,,$(CARGO_TARGET_DIR))\nall: $(A)\n",
+    right = ["all:\n\tcp a \"$(CURDIR)/b\"\n", "A := \"$(CURDIR)/a\"\nall:\n\tcp $(A) c\n",
+             "A := $(subst $(CURDIR)/,,$(CARGO_TARGET_DIR))\nall: $(A)\n",
              "# $(CURDIR)\nexport A := $(CURDIR)\n", "all:\n\tcp '$(CURDIR)/a' b $(if $(DESTDIR),c)\n"]
     yield from (f"makefiles.py does not see {text!r}" for text in wrong if not list(broken(text, whole(text))))
     yield from (f"makefiles.py objects to {text!r}" for text in right if list(broken(text, whole(text))))

@@ -42,7 +42,7 @@ def of_process(place: pathlib.Path, status: str) -> tuple[int, str] | None:
 
 
 def of_supervisor() -> dict[int, int] | None:
-    """The processes of this board of ``tegrarm-sim run``, and how many launches of each it has executed. It is None without a supervisor."""
+    """The processes of this board of ``tegrarm-sim run``, and how many launches of each it has executed. None without a supervisor."""
     try:
         fd = os.open(SUPERVISOR, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

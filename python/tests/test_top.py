@@ -64,7 +64,7 @@ def test_what_a_machine_does_not_tell_is_a_dash_and_no_sample(tmp_path):
 
 @needs_sim
 def test_on_the_virtual_orin_of_tegrarm_sim_run():
-    """A process with an open device looks at itself: its channels are there, and the kernel counts as many. Who has another board is not."""
+    """A process with an open device looks at itself: its channels are there, and the kernel counts as many. Other boards are not."""
     code = """
 import json, os, subprocess, sys
 import tegrarm.tinygrad
