@@ -66,7 +66,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__decode)
+        tegrarm__sim__subcmd__decode)
             opts="-h --as --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -84,7 +84,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__help)
+        tegrarm__sim__subcmd__help)
             opts="run replay decode manual help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -98,7 +98,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__help__subcmd__decode)
+        tegrarm__sim__subcmd__help__subcmd__decode)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -112,7 +112,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__help__subcmd__help)
+        tegrarm__sim__subcmd__help__subcmd__help)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -126,7 +126,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__help__subcmd__manual)
+        tegrarm__sim__subcmd__help__subcmd__manual)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -140,7 +140,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__help__subcmd__replay)
+        tegrarm__sim__subcmd__help__subcmd__replay)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -154,7 +154,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__help__subcmd__run)
+        tegrarm__sim__subcmd__help__subcmd__run)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -168,7 +168,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__manual)
+        tegrarm__sim__subcmd__manual)
             opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -182,7 +182,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__replay)
+        tegrarm__sim__subcmd__replay)
             opts="-h --chip --l4t --strict --all --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -204,7 +204,7 @@ _tegrarm__sim() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        tegrarm__subcmd__sim__subcmd__run)
+        tegrarm__sim__subcmd__run)
             opts="-q -v -h --chip --l4t --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --clock --check-exit --verbose --interruptible --kill --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -1,3 +1,10 @@
+_tegrarm_sim() {
+    local here=${BASH_SOURCE[0]%/*} previous=tegrarm-sim words=("${COMP_WORDS[@]:2}")
+    declare -F _tegrarm__sim > /dev/null || . "$here/tegrarm-sim" 2> /dev/null || . "$here/tegrarm-sim.bash" 2> /dev/null || return
+    [ "$COMP_CWORD" -lt 3 ] || previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local COMP_WORDS=(tegrarm-sim "${words[@]}") COMP_CWORD=$((COMP_CWORD - 1))
+    _tegrarm__sim tegrarm-sim "${COMP_WORDS[COMP_CWORD]}" "$previous"
+}
 _tegrarm() {
     local words current=${COMP_WORDS[COMP_CWORD]}
     if [ "$COMP_CWORD" = 1 ]; then
@@ -13,8 +20,19 @@ _tegrarm() {
         compile) words='-h --help --json -I --include -D --define --arch -O --ptx' ;;
         validate) words='-h --help --json --risky --yes --output --only --no-simulator --list --check' ;;
         cdi) words='-h --help --json --root --output' ;;
-        sim) words='-h --help --json' ;;
-        pool) words='' ;;
+        sim) _tegrarm_sim; return ;;
+        pool)
+            if [ "$COMP_CWORD" = 2 ]; then
+                mapfile -t COMPREPLY < <(compgen -W 'plan run profile list table -h --help' -- "$current")
+                return
+            fi
+            case ${COMP_WORDS[2]} in
+                plan) words='-h --help --batch --micro-batches --objective --compare -o --output' ;;
+                run) words='-h --help --devices --address --tokens --requests --slow --kill --metrics-port -o --output' ;;
+                profile) words='-h --help --measure --ray' ;;
+                list) words='-h --help' ;;
+                table) words='-h --help compare scale' ;;
+            esac ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current"; compgen -f -- "$current")
 }

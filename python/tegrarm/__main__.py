@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib.util
 import itertools
 import os
@@ -14,7 +15,8 @@ import sys
 import tempfile
 import time
 
-from . import _ffi, rm, say
+from . import _ffi, preload, rm, say
+from .grammar import Grammar
 from .say import Refused
 from .where import backend
 
@@ -78,9 +80,24 @@ def run(args) -> int:
         os.environ.update(NV="1", NV_IFACE="TEGRA")
     sys.argv = [args.script, *args.args]
     sys.path[0] = str(pathlib.Path(args.script).resolve().parent)
-    with reported(args), hints.while_running():
-        runpy.run_path(args.script, run_name="__main__")
+    try:
+        with reported(args), hints.while_running():
+            runpy.run_path(args.script, run_name="__main__")
+    except Exception as error:  # whatever it is, it is the script's, as if Python had run it
+        show(sys.excepthook, error)
+        return say.PROBLEM
+    except KeyboardInterrupt:  # the end of Python shows it, and tells the shell that Ctrl-C was the reason
+        sys.excepthook = functools.partial(lambda hook, _kind, error, _traceback: show(hook, error), sys.excepthook)
+        raise
     return say.OK
+
+
+def show(hook, error: BaseException) -> None:
+    """Shows an exception of a script. Its traceback begins with the script, without the frames of this file and of ``runpy``."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename in (__file__, runpy.run_path.__code__.co_filename):
+        traceback = traceback.tb_next
+    hook(type(error), error.with_traceback(traceback), traceback)
 
 
 @contextlib.contextmanager
@@ -103,13 +120,12 @@ def reported(args):
 
 def run_preloaded(args) -> int:
     """Replaces this process by a command that finds /dev/nvidiactl and its siblings."""
-    library = pathlib.Path(_ffi.find()).with_name("libtegrarm_preload.so")
+    library = preload.library()
     if not library.exists():
         raise Refused(f"run --preload: there is no {library}; `make build` makes it")
     os.environ["TEGRARM_BACKEND"] = backend()
     os.environ["TEGRARM_LIB"] = _ffi.find()
-    others = os.environ.get("LD_PRELOAD")
-    os.environ["LD_PRELOAD"] = f"{library}:{others}" if others else str(library)
+    os.environ.update(preload.environment(os.environ, library))
     command = [args.script, *args.args]
     try:
         if args.json:
@@ -204,15 +220,6 @@ class Version(argparse.Action):
             library = f"no libtegrarm: {str(error).splitlines()[0]}"
         print(f"tegrarm {package_version()}, {library}")
         parser.exit()
-
-
-class Grammar(argparse.ArgumentParser):
-    """A grammar whose errors are ours: with --json, programs read them."""
-
-    def error(self, message: str):
-        """Shows how the command is used."""
-        self.print_usage(sys.stderr)
-        raise Refused(f"{self.prog.removeprefix('tegrarm').strip() or 'the command line'}: {message}")
 
 
 def parser() -> argparse.ArgumentParser:

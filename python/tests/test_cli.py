@@ -124,6 +124,20 @@ def test_bad_input_is_one_sentence(arguments, env, status, says):
     assert done.returncode == status and says in done.stderr, (done.returncode, done.stderr)
 
 
+@pytest.mark.parametrize(("arguments", "of"), [
+    (["run", "--chip", "x.py"], "run"), (["trace", "--htlm", "a", "x.py"], "trace"), (["info", "now"], "info"),
+    (["doctor", "--fix"], "doctor"), (["top", "--once"], "top"), (["compile", "-g", "a.cu"], "compile"), (["validate", "--al"], "validate"),
+    (["cdi", "x"], "cdi"), (["pool", "plan", "--chip", "a", "b"], "pool plan"), (["pool", "list", "all"], "pool list"),
+    (["pool", "run", "--token", "x"], "pool run"),
+    (["pool", "go"], "pool"), (["pool"], "pool"), (["run"], "run"), (["--fast"], ""), ([], ""),
+], ids=" ".join)
+def test_a_wrong_option_shows_the_usage_of_its_own_command(arguments, of):
+    done = tegrarm(*arguments)
+    usage, said = done.stderr.splitlines()[0], done.stderr.splitlines()[-1]
+    assert done.returncode == 2 and usage.startswith(f"usage: {' '.join(filter(None, ['tegrarm', of]))} ["), done.stderr
+    assert said.startswith(f"tegrarm: {of or 'the command line'}: "), said
+
+
 @pytest.mark.skipif(BOARD, reason="this machine has a board")
 @pytest.mark.parametrize("command", ["run", "info", "trace", "top"])
 def test_a_backend_that_is_not_set_is_one_sentence(command, script):
@@ -215,6 +229,35 @@ def test_other_exceptions_keep_their_traceback(tmp_path):
     path.write_text("import tegrarm\nfrom tegrarm import plainly\nplainly.promise()\nraise ValueError('mine')\n")
     done = subprocess.run([sys.executable, path], capture_output=True, text=True)
     assert "Traceback" in done.stderr and done.stderr.endswith("ValueError: mine\n")
+
+
+OF_A_SCRIPT = {
+    "an exception": ("def f():\n    raise ValueError('mine')\nf()", 1, "ValueError: mine"),
+    "a syntax error": ("x = (1", 1, "SyntaxError: '(' was never closed"),
+    "an error of the library": ("import tegrarm\ntegrarm.Device(7)", 1, "NV_ERR_"),
+    "a source that does not compile": ("import tegrarm\ntegrarm.Device().compile('what')", 1, 'in the compilation of "source.cu".'),
+    "a file": ("open('/none/x')", 1, "FileNotFoundError: [Errno 2] No such file or directory: '/none/x'"),
+    "a pipe": ("raise BrokenPipeError(32, 'mine')", 1, "BrokenPipeError: [Errno 32] mine"),
+    "a chain": ("try:\n    {}[1]\nexcept KeyError as error:\n    raise OSError('mine') from error", 1, "OSError: mine"),
+    "Ctrl-C": ("import os, signal, time\nsignal.signal(2, signal.default_int_handler)\nos.kill(os.getpid(), 2)\ntime.sleep(9)", -2,
+               "KeyboardInterrupt"),
+    "a hook of its own": ("import sys\nsys.excepthook = lambda kind, *_: print(kind.__name__, 'in my way', file=sys.stderr)\n{}[1]", 1,
+                          "KeyError in my way"),
+}
+
+
+@pytest.mark.parametrize("verb", ["run", "trace"])
+@pytest.mark.parametrize(("code", "status", "says"), OF_A_SCRIPT.values(), ids=OF_A_SCRIPT)
+def test_a_traceback_begins_with_the_script(tmp_path, code, status, says, verb):
+    """Below the command it is the same as without it."""
+    path = tmp_path / "s.py"
+    path.write_text(code)
+    env = {**os.environ, "TEGRARM_BACKEND": "sim"}
+    done = subprocess.run([sys.executable, *RUN, verb, path], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == status, (done.returncode, done.stderr)
+    shown = done.stderr[max(done.stderr.find("Traceback"), 0) : done.stderr.index(says) + len(says)]
+    assert "runpy" not in shown and "__main__.py" not in shown, shown
+    assert "in my way" in says or f'File "{path}", line ' in shown.splitlines()[0 if "SyntaxError" in says else 1], shown
 
 
 def test_compile_has_a_real_command_line(tmp_path):

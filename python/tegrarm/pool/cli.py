@@ -7,6 +7,9 @@ import json
 import pathlib
 import sys
 
+from ..grammar import Grammar
+from ..say import Refused
+
 NEEDED = {"numpy", "scipy", "simpy", "ray", "prometheus_client"}
 
 
@@ -78,8 +81,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Makes the grammar of ``pool``."""
-    top = argparse.ArgumentParser(prog="python -m tegrarm pool", description="a model over several devices")
-    commands = top.add_subparsers(required=True)
+    top = Grammar(prog="tegrarm pool", description="a model over several devices")
+    commands = top.add_subparsers(dest="pool_command", required=True, metavar="COMMAND")
     command = commands.add_parser("plan", help="split a model over devices; writes a picture and a trace")
     command.add_argument("model", help="a published model's name, or a JSON file")
     command.add_argument("nodes", help="a cluster's name, a JSON file, or 2*agx-orin-64gb+orin-nx-16gb@10gbe")
@@ -112,7 +115,11 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str]) -> int:
     """Runs one command. Mistakes in arguments and files end with a sentence."""
-    args = parser().parse_args(arguments)
+    try:
+        args = parser().parse_args(arguments)
+    except Refused as refused:
+        print(f"tegrarm: {refused}", file=sys.stderr)
+        return refused.status
     try:
         return int(args.do(args))
     except ModuleNotFoundError as error:

@@ -1,9 +1,17 @@
 //! Makes man pages and completions from the description of the command line. `make docs` writes them to `packaging`.
 
 use clap::Command;
-use clap_complete::Shell;
+use clap_complete::{Generator, Shell};
 use std::io;
 use std::path::Path;
+
+/// The completion for bash names a subcommand in two ways if the program has a dash in its name, so that its options are
+/// never found. This is the name that is looked for, and the one that is set.
+const TWO_NAMES: (&str, &str) = ("tegrarm__subcmd__sim", "tegrarm__sim");
+
+fn repaired(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).replace(TWO_NAMES.0, TWO_NAMES.1)
+}
 
 /// Writes `tegrarm-sim.1`, a page for each command, and the completions.
 ///
@@ -15,7 +23,9 @@ pub fn write(command: Command, directory: &Path) -> io::Result<()> {
     std::fs::create_dir_all(&completions)?;
     let name = command.get_name().to_owned();
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut command.clone(), &name, &completions)?;
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut command.clone(), &name, &mut text);
+        std::fs::write(completions.join(shell.file_name(&name)), repaired(&text))?;
     }
     clap_mangen::generate_to(command.disable_help_subcommand(true), &pages)
 }
