@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tegrarm::runtime::cubin::{Cubin, Outside, Stack};
-use tegrarm::runtime::elf::Problem;
+use tegrarm::runtime::elf::{Contents, Problem};
 
 const BASE: u64 = 0xab_1234_5000;
 
@@ -195,8 +195,7 @@ fn wrong_files_are_named() {
     let good = bytes("vecadd.nvrtc.cubin");
     assert_eq!(problem(&good, 86), Problem::Architecture { found: 87, wanted: 86 });
     assert_eq!(problem(&bytes("vecadd.cuda13.cubin"), 80), Problem::Architecture { found: 87, wanted: 80 });
-    assert_eq!(problem(b"\x7fELG", 87), Problem::NotElf);
-    assert_eq!(problem(b"", 87), Problem::NotElf);
+    assert_eq!(problem(b"\x7fELG", 87), Problem::NotElf(Contents::Other));
     let edited = |at: usize, value: u8| {
         let mut copy = good.clone();
         copy[at] = value;
@@ -207,6 +206,31 @@ fn wrong_files_are_named() {
     assert!(problem(&edited(16, 1), 87).to_string().contains("nvJitLink"));
     let text = Cubin::parse(&good[..good.len() / 2], 87).unwrap_err().to_string();
     assert!(text.contains("offset") && text.contains("truncated"), "{text}");
+}
+
+/// What people pass instead of a cubin: each gets the sentence that helps.
+#[test]
+fn what_is_no_elf_file_is_told_apart() {
+    let ptx = b"//\n.version 8.5\n.target sm_87\n.address_size 64\n.visible .entry k()\n{\n\tret;\n}\n";
+    let cases: [(&[u8], Contents, &str); 9] = [
+        (b"", Contents::Nothing, "the file is empty"),
+        (ptx, Contents::Ptx, "this is PTX"),
+        (&[ptx, &b"\0"[..]].concat(), Contents::Ptx, "without --ptx"),
+        (b"#include <x.h>\n__global__ void k() {}\n", Contents::Source, "`tegrarm compile FILE`"),
+        ("/* \u{fc}ber */ __device__ int x;".as_bytes(), Contents::Source, "CUDA C++"),
+        (b"kernel.cubin", Contents::Text, "this is text"),
+        (&[0x50, 0xed, 0x55, 0xba, 1, 0], Contents::FatBinary, "cuobjdump"),
+        (b"\x7fELG", Contents::Other, "7f 45 4c 46"),
+        (b"PK\x03\x04", Contents::Other, "not an ELF file"),
+    ];
+    for (bytes, contents, words) in cases {
+        assert_eq!(problem(bytes, 87), Problem::NotElf(contents));
+        let said = Cubin::parse(bytes, 87).unwrap_err().to_string();
+        assert!(said.contains(words), "{said}");
+    }
+    // A character that the look at the first 64 KiB cuts off does not make a text something else.
+    let long = format!("__global__{}\u{20ac}\u{20ac}", " ".repeat((64 << 10) - 11));
+    assert_eq!(problem(long.as_bytes(), 87), Problem::NotElf(Contents::Source));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::path::Path;
-use tegrarm::runtime::elf::Problem;
+use tegrarm::runtime::elf::{Contents, Problem};
 use tegrarm::runtime::hostobj::{HostObject, Image, Machine};
 
 fn bytes(name: &str) -> Vec<u8> {
@@ -105,7 +105,7 @@ fn wrong_files_are_named() {
     let mut executable = arm.clone();
     executable[16] = 2;
     assert!(matches!(problem(&executable, Machine::Aarch64), Problem::Kind { found: 2, .. }));
-    assert_eq!(problem(b"MZ", Machine::X86_64), Problem::NotElf);
+    assert_eq!(problem(b"MZ", Machine::X86_64), Problem::NotElf(Contents::Text));
 }
 
 #[test]

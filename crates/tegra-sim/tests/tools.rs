@@ -261,3 +261,31 @@ fn decode_guesses_and_can_be_told() {
     assert!(out.status.success() && text(&out).contains("EXIT") && text(&out).contains("BAR"), "{out:?}");
     assert!(!text(&out).contains("unknown"), "{out:?}");
 }
+
+/// Each file that has no machine code for sm_87 is named. `--as` insists.
+#[test]
+fn decode_says_what_is_not_sm_87() {
+    let cubin = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/cubin/shared.nvrtc.cubin")).unwrap();
+    let edited = |at: usize, value: u8| {
+        let mut copy = cubin.clone();
+        copy[at] = value;
+        copy
+    };
+    let cases: [(&[u8], &str); 7] = [
+        (&edited(48, 86), "this is machine code for sm_86 and not for sm_87"),
+        (&edited(18, 62), "code for machine 62 and not for a GPU"),
+        (b".version 8.5\n.target sm_87\n\0", "this is text"),
+        (b"__global__ void k() {} // \xc3\xbc", "`tegrarm compile FILE`"),
+        (&[0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0], "fat binary"),
+        (b"", "the file is empty"),
+        (b"{}", "a recording"),
+    ];
+    for (bytes, said) in cases {
+        let path = file("foreign.bin", bytes);
+        let out = tool(&["decode", path.to_str().unwrap()]);
+        assert!(out.status.code() == Some(2) && String::from_utf8_lossy(&out.stderr).contains(said), "{out:?}");
+    }
+    let path = file("foreign.cubin", &edited(48, 86));
+    let out = tool(&["decode", "--as", "cubin", path.to_str().unwrap()]);
+    assert!(out.status.success() && text(&out).contains("EXIT"), "{out:?}");
+}

@@ -1,5 +1,6 @@
 //! Errors of object files: why a file cannot be loaded, and the location of the reason.
 
+use super::contents::Contents;
 use std::fmt;
 use thiserror::Error;
 
@@ -60,8 +61,8 @@ impl LoadError {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the message of each variant is its documentation")]
 pub enum Problem {
-    #[error("not an ELF file: the first four bytes are not 7f 45 4c 46")]
-    NotElf,
+    #[error("{0}")]
+    NotElf(Contents),
     #[error("ELF class {class}, data encoding {data}: only 64-bit little-endian files (2, 1) can be loaded")]
     Format { class: u8, data: u8 },
     #[error("ELF type {found}, wanted {wanted}")]

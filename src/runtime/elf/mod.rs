@@ -4,8 +4,10 @@
 //! against the file, every error names the section and the offset, and no allocation is larger than the file that
 //! causes it.
 
+mod contents;
 mod error;
 
+pub use contents::Contents;
 pub use error::{LoadError, Location, Problem};
 
 use goblin::container::{Container, Ctx, Endian};
@@ -227,7 +229,7 @@ impl RelocationTable<'_> {
 fn file_header(bytes: &[u8]) -> Result<Header, LoadError> {
     let start = Location::file(0);
     if bytes.get(..4) != Some(b"\x7fELF") {
-        return Err(start.error(Problem::NotElf));
+        return Err(start.error(Problem::NotElf(Contents::of(bytes))));
     }
     if bytes.len() < 64 {
         return Err(start.error(Problem::Truncated { needed: 64, available: bytes.len() as u64 }));

@@ -1,5 +1,6 @@
 //! The answers of the tools: results as JSON, and sentences about files of an unexpected kind.
 
+use goblin::elf::header::EM_CUDA;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::fs::File;
@@ -49,13 +50,41 @@ pub fn decode(kind: Kind, text: &str) -> String {
 /// Guesses the kind of bytes for which the user named none.
 ///
 /// # Errors
-/// An error says that the bytes are empty, or that they are a recording, which is text.
+/// An error says that the bytes are empty, text, a fat binary, or machine code of something else than sm_87.
 pub fn guess(bytes: &[u8]) -> Result<Kind, Box<dyn Error>> {
     match bytes {
         [] => Err("the file is empty".into()),
         [b'{', ..] => Err("this is text, perhaps a recording: `tegrarm-sim replay` reads those".into()),
+        [0x50, 0xed, 0x55, 0xba, ..] => {
+            Err("this is a fat binary: `cuobjdump --extract-elf sm_87` takes the cubin out of it".into())
+        }
+        [b'\x7f', b'E', b'L', b'F', ..] => foreign(bytes).map_or(Ok(Kind::Cubin), |what| Err(what.into())),
+        _ if is_text(bytes) => {
+            Err("this is text, such as CUDA C++ or PTX: `tegrarm compile FILE` makes machine code of CUDA C++".into())
+        }
         _ => Ok(Kind::guess(bytes)),
     }
+}
+
+/// Whose machine code an ELF file has, if it is not sm_87's. A header that is cut off says nothing.
+fn foreign(elf: &[u8]) -> Option<String> {
+    let machine = u16::from_le_bytes(elf.get(18..20)?.try_into().ok()?);
+    if machine != EM_CUDA {
+        return Some(format!(
+            "this ELF file has code for machine {machine} and not for a GPU of NVIDIA, which is {EM_CUDA}"
+        ));
+    }
+    let flags = u32::from_le_bytes(elf.get(48..52)?.try_into().ok()?);
+    // The number of the sm is in bits 7:0 up to ABI version 7, and in bits 15:8 from version 8 (CUDA 13) on.
+    let sm = flags >> (if elf[8] >= 8 { 8 } else { 0 }) & 0xff;
+    (sm != 87)
+        .then(|| format!("this is machine code for sm_{sm} and not for sm_87; `--as cubin` prints it as if it were"))
+}
+
+/// Whether these bytes are text. Launch descriptors and pushbuffers have zeros.
+fn is_text(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(|c| !c.is_control() || c.is_ascii_whitespace()))
 }
 
 /// Opens a recording for reading.
