@@ -19,7 +19,7 @@ from ctypes import (
 {imports}
 )
 
-from ._checked import Structure
+from ._checked import Structure, numbers
 '''
 NUMBERS = {"bool": "c_bool", "char": "c_char", "double": "c_double", "float": "c_float", "int": "c_int", "int8_t": "c_int8",
            "int16_t": "c_int16", "int32_t": "c_int32", "int64_t": "c_int64", "size_t": "c_size_t", "uint8_t": "c_uint8",
@@ -85,6 +85,11 @@ class Header:
         sized = index + 1 < len(parts) and named(parts[index + 1])[0] == "size_t"
         return "POINTER(c_char)" if plain(type_) == ("char", 1) and sized else self.argument(type_)
 
+    def items(self, text: str, count: str) -> str:
+        """The type of an array in a structure. Its items are checked, except for those of a text."""
+        type_ = self.member(text)
+        return f"{type_} * {count}" if type_ == "c_char" else f"numbers({type_}, {count})"
+
     def member(self, text: str) -> str:
         """The type of a field. Pointers of fields are addresses, except for texts."""
         base, stars = plain(text)
@@ -138,7 +143,7 @@ class Header:
         fields = re.findall(r"\s*([^;]+?)\s*(\w+)(?:\[(\w+)\])?;", rest)
         if len(fields) != rest.count(";"):
             stop(rest)
-        self.types += [f'        ("{what}", {self.member(type_)}{f" * {count}" if count else ""}),' for type_, what, count in fields]
+        self.types += [f'        ("{what}", {self.items(type_, count) if count else self.member(type_)}),' for type_, what, count in fields]
         self.types.append("    ]")
 
     def callback(self, item: dict[str, str], doc: str) -> None:

@@ -54,11 +54,29 @@ def number(type_: Any, value: Any, what: str) -> Any:
     return type_(within(value, *limits(type_), what))
 
 
+@functools.cache
+def numbers(type_: Any, length: int) -> Any:
+    """The type of an array of integers of ctypes whose items refuse a number that does not fit."""
+    low, high = limits(type_)
+    plain = type_ * length
+
+    def set_item(self: Any, at: Any, value: Any) -> None:
+        """Sets one item, or the items of a slice."""
+        if isinstance(at, slice):
+            places = range(*at.indices(length))
+            value = [within(one, low, high, f"item {place}") for place, one in zip(places, value, strict=True)]
+        else:
+            value = within(value, low, high, f"item {at}")
+        plain.__setitem__(self, at, value)
+
+    return type(plain.__name__, (plain,), {"__setitem__": set_item})
+
+
 def array(type_: Any, values: Iterable[Any], what: str, least: int = 0) -> Any:
     """An array of integers of ctypes with these values, and zeros after them if they are fewer than ``least``."""
     low, high = limits(type_)
     fit = [within(value, low, high, f"{what}[{index}]") for index, value in enumerate(values)]
-    return (type_ * max(len(fit), least))(*fit)
+    return numbers(type_, max(len(fit), least))(*fit)
 
 
 def sizes(value: Any, most: int, what: str) -> tuple[int, ...]:
@@ -109,7 +127,9 @@ class Structure(ctypes.Structure):
         elif type_ is ctypes.c_char_p:
             value = _text(value, where)
         elif isinstance(type_, type) and issubclass(type_, ctypes.Array) and type_._type_ in INTEGERS and not isinstance(value, type_):
-            value = array(type_._type_, value, where)
+            if len(items := [*value]) > type_._length_:
+                raise ValueError(f"{where} has {type_._length_} items, and {len(items)} were given")
+            value = array(type_._type_, items, where, type_._length_)
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:

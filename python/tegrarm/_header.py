@@ -17,7 +17,7 @@ from ctypes import (
     c_void_p,
 )
 
-from ._checked import Structure
+from ._checked import Structure, numbers
 
 NV_STATUS = c_uint32
 NvHandle = c_uint32
@@ -132,7 +132,7 @@ class DeviceProfile(Structure):
         ("shared_mem_size", c_uint32),
         ("sm_version", c_uint32),
         ("max_clock_hz", c_uint64),
-        ("uuid", c_uint8 * 16),
+        ("uuid", numbers(c_uint8, 16)),
         ("simulated", c_bool),
         ("local_window", c_uint64),
         ("shared_window", c_uint64),
@@ -185,7 +185,7 @@ class KernelAttributes(Structure):
         ("constant_size", c_uint32),
         ("barriers", c_uint32),
         ("max_threads", c_uint32),
-        ("required_block", c_uint32 * 3),
+        ("required_block", numbers(c_uint32, 3)),
         ("parameters", c_uint32),
         ("parameter_size", c_uint32),
         ("code_size", c_uint64),

@@ -66,6 +66,19 @@ def argtype(what: Any) -> ArgType:
                         "anything, or a type of numpy or ctypes") from None
 
 
+def other_kind(argument: Any, kind: str) -> str:
+    """Why an object of ctypes does not fit a parameter of this kind, which would take its bytes for something else. Empty if it does."""
+    type_ = type(argument).__name__
+    if isinstance(argument, ctypes.Array) and kind in ("pointer", "integer", "float"):
+        made = ": the GPU cannot use it; Device.array makes an array of it" if kind != "float" else ""
+        return f"memory of the CPU ({type_}), and the parameter is one {kind}{made}"
+    if isinstance(argument, ctypes._SimpleCData) and kind:
+        floating = isinstance(argument, (ctypes.c_float, ctypes.c_double))
+        if floating != (kind == "float"):
+            return f"a {type_}, and the parameter is {'an' if kind == 'integer' else 'a'} {kind}"
+    return ""
+
+
 def _of_ctypes(what: Any) -> DType:
     kind = "float" if what in (ctypes.c_float, ctypes.c_double) else "uint" if what(-1).value > 0 else "int"
     return dtype("bool" if what is ctypes.c_bool else f"{kind}{8 * ctypes.sizeof(what)}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _ffi, cubin
 from ._checked import array, sizes
-from .argtypes import ArgType, argtype
+from .argtypes import ArgType, argtype, other_kind
 from .array import Array
 from .calls import call, launch_config, made
 from .dtypes import FLOAT
@@ -196,6 +196,8 @@ class Kernel:
                 raise TypeError(f"parameter {index} of {self.name} is {kind}, and the argument is an array")
             return struct.pack("<Q", argument.address)
         if isinstance(argument, (bytes, bytearray, ctypes._SimpleCData, ctypes.Structure, ctypes.Array)):
+            if (other := other_kind(argument, "pointer" if stated is not None and stated.pointer else kind)):
+                raise TypeError(f"argument {index} of {self.name} is {other}")
             return bytes(argument)
         if type(argument).__module__ == "numpy" and getattr(argument, "shape", None) == ():
             if not kind:

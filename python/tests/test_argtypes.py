@@ -43,6 +43,21 @@ def test_an_array_of_other_items_is_refused(dev, kernel, types):
             kernel[1, 2](ints, 3, doubles.view("int64"))
 
 
+def test_an_object_of_ctypes_of_another_kind_is_refused(dev, kernel):
+    """Its bytes would be taken for something else: two floats of the CPU for an address, a float for an int."""
+    kernel.argtypes = ["int *", "float", "const double *"]
+    ints, doubles = dev.array([1, 2], "int32"), dev.zeros(2, "float64")
+    with pytest.raises(TypeError, match=r"argument 0 of count is memory of the CPU .c_float_Array_2., .* Device.array"):
+        kernel[1, 2]((ctypes.c_float * 2)(1, 2), 3, doubles)
+    with pytest.raises(TypeError, match="argument 2 of count is a c_double, and the parameter is a pointer"):
+        kernel[1, 2](ints, 3, ctypes.c_double(1))
+    for wrong in (ctypes.c_int(3), ctypes.c_bool(True)):
+        with pytest.raises(TypeError, match="argument 1 of count is a c_.*, and the parameter is a float"):
+            kernel[1, 2](ints, wrong, doubles)
+    kernel[1, 2](ctypes.c_uint64(ints.address), ctypes.c_float(3), ctypes.c_void_p(doubles.address))
+    assert ints.tolist() == [4, 5]
+
+
 def test_argtypes_fit_the_kernel(dev, kernel):
     assert kernel.argtypes is None
     with pytest.raises(TypeError, match="count has 3 parameters, and 2 types were given"):

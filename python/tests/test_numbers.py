@@ -97,7 +97,32 @@ def test_every_field_of_every_structure_is_checked(cls):
 def test_an_array_in_a_structure_is_checked():
     with pytest.raises(OverflowError, match=r"KernelAttributes.required_block\[1\] is 4294967296"):
         _ffi.KernelAttributes(required_block=(1, 1 << 32, 1))
-    assert list(_ffi.KernelAttributes(required_block=(1, np.int64(2), 3)).required_block) == [1, 2, 3]
+    made = _ffi.KernelAttributes(required_block=(1, np.int64(2), 3))
+    assert list(made.required_block) == [1, 2, 3]
+    with pytest.raises(ValueError, match="required_block has 3 items, and 4 were given"):
+        made.required_block = (1, 2, 3, 4)
+    made.required_block = [7]
+    assert list(made.required_block) == [7, 0, 0]
+
+
+@pytest.mark.parametrize("of", [lambda: _ffi.KernelAttributes().required_block, lambda: _checked.array(ctypes.c_uint32, [0, 0], "it", 3)])
+def test_an_item_of_an_array_is_checked(of):
+    items = of()
+    for wrong in (1 << 32, -1):
+        with pytest.raises(OverflowError, match=f"item 1 is {wrong}: it has to be from 0 to 4294967295"):
+            items[1] = wrong
+        with pytest.raises(OverflowError, match=f"item 2 is {wrong}"):
+            items[1:] = [5, wrong]
+    for wrong in (1.5, "1", None):
+        with pytest.raises(TypeError, match="item 0 is .* has to be a whole number"):
+            items[0] = wrong
+    with pytest.raises(ValueError, match="argument"):
+        items[:] = [1, 2]
+    with pytest.raises(IndexError):
+        items[3] = 1
+    assert list(items) == [0, 0, 0]
+    items[-1], items[:2] = np.uint32(9), (7, 8)
+    assert list(items) == [7, 8, 9] and bytes(items)[:4] == b"\7\0\0\0"
 
 
 # *** no other place ***
