@@ -52,6 +52,13 @@ class Snippet:
     todo: str
 
 
+AFTER_A_SYNC_FILE = b"""
+import sys, tegrarm
+try:
+    tegrarm.Device().default_queue.after_sync_file(0)
+except tegrarm.RmError as error:
+    sys.exit(str(error))
+"""
 COMMANDS = (
     Command("no backend", ("info",), "This machine is no Jetson, or the container has no device nodes.",
             "Set `TEGRARM_BACKEND=sim` to use the virtual Orin. On a board, run `tegrarm doctor`.", {"TEGRARM_BACKEND": ""}),
@@ -89,7 +96,7 @@ COMMANDS = (
     Command("a kernel without sync files", ("run", "script.py"),
             "The kernel has no node for fences of host1x, or the container does not have it.",
             "Give the node to the container, or wait with `poll(2)` on the sync file.", {"TEGRARM_BACKEND": "nvgpu"},
-            ("--without", "/dev/host1x-fence"), {"script.py": b"import tegrarm\ntegrarm.Device().default_queue.after_sync_file(0)\n"}),
+            ("--without", "/dev/host1x-fence"), {"script.py": AFTER_A_SYNC_FILE}),
     Command("a script that is no text", ("run", "script.py"), "`tegrarm run` takes a Python script.", "Correct the path.",
             files={"script.py": bytes(9)}),
     Command("a source that would be overwritten", ("compile", "kernels.cubin"), "The target would have the source's name.",
@@ -122,14 +129,32 @@ gpu = Gpu()
 """
 AFTER = ("The queue is stopped; everything else is there. `tegrarm_device_recover` makes it usable again. "
          "See [debugging](debugging.md#a-gpu-that-stopped).")
+TINYGRAD = """
+import os
+os.environ["DEV"] = "{}"
+try:
+    from tinygrad import Tensor
+    Tensor([1]).tolist()
+except Exception as error:
+    print(error)
+"""
+IMPORT_IT = "Start the script with `python -m tegrarm run SCRIPT`, or `import tegrarm.tinygrad` before tinygrad."
 SNIPPETS = (
+    Snippet("DEV=TEGRA without the import", TINYGRAD.format("TEGRA"),
+            "With `DEV=TEGRA`, tinygrad was asked for the device before it knew it.", IMPORT_IT),
+    Snippet("DEV=TEGRA+NV without the import", TINYGRAD.format("TEGRA+NV"), "The same with `DEV=TEGRA+NV`.", IMPORT_IT),
     Snippet("memory that is not there", OPEN + "said(lambda: Gpu().buffer(1 << 45))",
             "nvmap could not allocate. On a Jetson this is the memory of the whole system.",
             "End other programs; `tegrarm top` shows who holds what."),
     Snippet("a kernel that is not in the module", OPEN + "said(lambda: Gpu().probe('none'))", "The module has no kernel of that name.",
             "C++ names are mangled: write `extern \"C\"`, or look at `tegrarm sim decode FILE`."),
     Snippet("something else as a module", OPEN + "said(lambda: Gpu().kernel(b'not machine code' * 8, 'k'))",
-            "The bytes are no cubin.", "Pass what `tegrarm compile` writes. PTX has to be compiled first."),
+            "The bytes are no cubin. Text, PTX, CUDA C++ and empty files are named.", "Pass what `tegrarm compile` writes."),
+    Snippet("PTX as a module", OPEN + "said(lambda: Gpu().kernel(b'.version 8.5\\n.target sm_87\\n.address_size 64\\n', 'k'))",
+            "The bytes are PTX, which no GPU executes.", "Compile to machine code, as the message says."),
+    Snippet("a source as a module", OPEN + "said(lambda: Gpu().kernel(b'__global__ void k() { }', 'k'))",
+            "The bytes are CUDA C++.", "`tegrarm compile FILE`, or `Device.compile` in Python."),
+    Snippet("an empty module", OPEN + "said(lambda: Gpu().kernel(b'', 'k'))", "The file of the module is empty.", "Compile it again."),
     Snippet("too many threads", OPEN + "gpu = Gpu()\nsaid(lambda: gpu.launch(gpu.probe('trap'), 1, 2048))",
             "A block has at most 1,024 threads, and fewer where they use many registers.", "Use smaller blocks and more of them."),
     Snippet("a wrong number of arguments", OPEN + "gpu = Gpu()\nsaid(lambda: gpu.launch(gpu.probe('add'), 1, 1))",

@@ -49,6 +49,10 @@ def tinygrad(machine: Machine) -> Iterator[Check]:
     except importlib.metadata.PackageNotFoundError:
         yield note("tinygrad", "not installed", "pip install 'tegrarm[tinygrad]', if you want to run tinygrad.")
         return
+    chosen = machine.environ.get("DEV", "")
+    if chosen.partition(":")[0].split("+")[0].upper() == "TEGRA":
+        yield note("DEV", f"DEV={chosen} is known to tinygrad only after `import tegrarm.tinygrad`",
+                   "Start scripts with `python -m tegrarm run SCRIPT`, which imports it, or import it in the script.")
     low, high = TINYGRAD
     numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
     if low <= numbers < high:
