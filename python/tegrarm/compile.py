@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import os
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,18 @@ from . import kept, say
 from .say import Refused
 
 NOT_HERE = "there is no NVRTC here: pip install nvidia-cuda-nvrtc-cu12, or let NVRTC_PATH name libnvrtc.so"
+
+# The wheels with headers: their modules, which headers they have, and their names.
+HEADERS = (
+    ("nvidia.cuda_cccl", r"(cuda|nv|cub|thrust)/", "nvidia-cuda-cccl-cu12"),
+    ("nvidia.cuda_nvcc", r"crt/", "nvidia-cuda-nvcc-cu12"),
+    ("nvidia.curand", r"curand", "nvidia-curand-cu12"),
+    ("nvidia.cuda_runtime", r"cooperative_groups|cuda|mma\.h|library_types\.h|(vector|driver|device|channel|texture|surface)_",
+     "nvidia-cuda-runtime-cu12"),
+)
+NOT_FOUND = re.compile(r'cannot open source file "([^"]+)"')
+OF_THE_HOST = re.compile(r"(std(int|io|lib|def|bool|arg)|assert|math|string|limits|float|errno|time|complex)\.h|"
+                         r"c(stdint|stdio|stdlib|stddef|assert|math|string|limits|float|errno|time)")
 
 
 def _wheel(module: str) -> list[pathlib.Path]:
@@ -56,8 +69,18 @@ def version() -> str:
 
 
 def headers() -> list[str]:
-    """The directories in which pip installed CUDA's own headers (such as cuda_fp16.h)."""
-    return [str(place / "include") for place in _wheel("nvidia.cuda_runtime") if (place / "include").is_dir()]
+    """The directories in which pip installed headers of CUDA, such as cuda_fp16.h, and those of libcu++ and CUB."""
+    places = (place / "include" for module, *_ in HEADERS for place in _wheel(module))
+    return [str(place) for place in places if place.is_dir()]
+
+
+def missing(log: str) -> str:
+    """What to do about a header that the compiler did not find. It is empty if the reason is another one."""
+    name = found[1] if (found := NOT_FOUND.search(log)) else ""
+    if OF_THE_HOST.fullmatch(name):
+        return f"<{name}> is a header of the host's C library, which NVRTC does not have: leave it out, or include that of libcu++ (cuda/std)"
+    wheel = next((wheel for module, pattern, wheel in HEADERS if re.match(pattern, name) and not _wheel(module)), "") if name else ""
+    return f"<{name}> is in the wheel {wheel}: pip install {wheel}" if wheel else ""
 
 
 def _get(program: ctypes.c_void_p, what: str) -> bytes:
@@ -119,6 +142,8 @@ def _compiled(source: bytes, name: str, options: tuple[str, ...], expressions: t
         array = (ctypes.c_char_p * len(options))(*map(os.fsencode, options))
         if compiler.nvrtcCompileProgram(made, len(options), array):
             log = _get(made, "ProgramLog").rstrip(b"\0\n").decode(errors="replace")
+            if todo := missing(log):
+                log = f"{log}\n{todo}"
             raise CompileError(log or f"{name}: NVRTC refuses the options {' '.join(options)}")
         yield made
     finally:

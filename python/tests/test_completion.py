@@ -55,7 +55,7 @@ def test_zsh_understands_its_completion():
 @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")
 def test_fish_offers_what_bash_offers(tmp_path):
     def said(line: str) -> set[str]:
-        script = f"source {COMPLETIONS}/tegrarm.fish; source {COMPLETIONS}/tegrarm-sim.fish; complete -C '{line}'"
+        script = f"source '{COMPLETIONS}/tegrarm.fish'; source '{COMPLETIONS}/tegrarm-sim.fish'; complete -C '{line}'"
         done = subprocess.run(["fish", "--no-config", "-c", script], cwd=tmp_path, env={**os.environ, "HOME": str(tmp_path)},
                               capture_output=True, text=True, check=True)
         return {entry.split("\t")[0] for entry in done.stdout.splitlines()}

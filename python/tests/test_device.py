@@ -465,3 +465,21 @@ def test_a_forked_child_ends_nothing_of_its_parents(dev):
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
     assert len(a.tolist()) == 4
+
+
+@pytest.mark.parametrize(("header", "module", "wheel"), [
+    ("cooperative_groups.h", "nvidia.cuda_cccl", "nvidia-cuda-cccl-cu12"), ("cuda/atomic", "nvidia.cuda_cccl", "nvidia-cuda-cccl-cu12"),
+    ("mma.h", "nvidia.cuda_nvcc", "nvidia-cuda-nvcc-cu12"), ("curand_kernel.h", "nvidia.curand", "nvidia-curand-cu12")])
+def test_headers_of_wheels_are_found_or_named(dev, header, module, wheel, monkeypatch):
+    source = f'#include <{header}>\nextern "C" __global__ void k(int *p) {{ *p = 1; }}'
+    if tegrarm.compile._wheel(module):
+        dev.compile(source)
+    found = tegrarm.compile._wheel
+    monkeypatch.setattr(tegrarm.compile, "_wheel", lambda name: [] if name == module else found(name))
+    with pytest.raises(tegrarm.CompileError, match=f"pip install {wheel}$"):
+        dev.compile(source)
+
+
+def test_a_header_of_the_host_is_named(dev):
+    with pytest.raises(tegrarm.CompileError, match="<stdint.h> is a header of the host's C library"):
+        dev.compile("#include <stdint.h>")

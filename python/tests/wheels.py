@@ -13,6 +13,6 @@ for module in ("nvidia.cuda_nvrtc", "nvidia.cuda_runtime"): print(*importlib.uti
 def nvrtc(python: str = sys.executable) -> dict[str, str]:
     """The environment with which tinygrad finds the NVRTC and CUDA header wheels of a Python installation."""
     done = subprocess.run([python, "-c", FIND], capture_output=True, text=True, check=True)
-    compiler, headers = map(pathlib.Path, done.stdout.split())
+    compiler, headers = map(pathlib.Path, done.stdout.splitlines())
     library = next(iter(sorted(compiler.glob("lib/libnvrtc.so.*"))))
     return {"NVRTC_PATH": str(library), "CUDA_PATH": str(headers)}
