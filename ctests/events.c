@@ -84,6 +84,14 @@ static void messages(struct tegrarm_device *device)
     struct tegrarm_device_state state = {.size = sizeof state};
     CHECK(tegrarm_device_state(device, &state));
     assert(state.clock_hz && state.clock_hz <= state.max_clock_hz && state.memory_available <= state.memory_total);
+    /* The same without a device. The simulated board has no sensor of power and no thermal zone. */
+    struct tegrarm_device_state other = {.size = sizeof other}, shorter = {.size = offsetof(struct tegrarm_device_state, power), .power = 7};
+    CHECK(tegrarm_gpu_state(0, &other));
+    assert(other.size == sizeof other && other.max_clock_hz == state.max_clock_hz && other.memory_total == state.memory_total);
+    assert(other.power == TEGRARM_POWER_UNKNOWN && !other.power_rail[0] && other.temperature_slowdown == TEGRARM_TEMPERATURE_UNKNOWN);
+    CHECK(tegrarm_gpu_state(0, &shorter));
+    assert(shorter.power == 7 && shorter.max_clock_hz == state.max_clock_hz);
+    assert(tegrarm_gpu_state(1, &other) == NV_ERR_INVALID_DEVICE && tegrarm_gpu_state(0, NULL) == NV_ERR_INVALID_POINTER);
     int count = 0;
     CHECK(tegrarm_log(TEGRARM_LOG_ERROR, logged, &count));
     assert(tegrarm_event_destroy(NULL) == NV_ERR_OBJECT_NOT_FOUND);

@@ -176,6 +176,16 @@
 #define TEGRARM_POWER_MODE_SIZE 64
 
 /**
+ * `tegrarm_device_state.power` where the system does not say it.
+ */
+#define TEGRARM_POWER_UNKNOWN UINT64_MAX
+
+/**
+ * Bytes of `tegrarm_device_state.power_rail`, with its NUL.
+ */
+#define TEGRARM_POWER_RAIL_SIZE 32
+
+/**
  * How a buffer is used: values of every `flags` of a buffer, to be combined with `|`. The GPU sees what the CPU wrote in
  * every case, and the CPU what the GPU wrote when a wait for that work has returned.
  */
@@ -927,6 +937,24 @@ struct tegrarm_device_state {
      * The name of the power mode, for example `MAXN`, with a NUL at its end. It is empty where the system does not say it.
      */
     char power_mode_name[TEGRARM_POWER_MODE_SIZE];
+    /**
+     * The power of the rail that feeds the GPU, in milliwatts, or `TEGRARM_POWER_UNKNOWN`. On an Orin other parts of the chip have
+     * the same rail.
+     */
+    uint64_t power;
+    /**
+     * The temperature at which the system begins to lower clocks, in thousandths of a degree Celsius, or
+     * `TEGRARM_TEMPERATURE_UNKNOWN`.
+     */
+    int32_t temperature_slowdown;
+    /**
+     * The temperature at which the system switches itself off, in thousandths of a degree Celsius, or `TEGRARM_TEMPERATURE_UNKNOWN`.
+     */
+    int32_t temperature_shutdown;
+    /**
+     * The name of that rail, for example `VDD_GPU_SOC`, with a NUL at its end. It is empty where the system does not say it.
+     */
+    char power_rail[TEGRARM_POWER_RAIL_SIZE];
 };
 
 #ifdef __cplusplus
@@ -2530,7 +2558,7 @@ NV_STATUS tegrarm_printf(struct tegrarm_device *device,
                          void *user);
 
 /**
- * Writes how a device is doing to `*state`: clocks, memory, load, temperature, power mode. The call reads text files of the
+ * Writes how a device is doing to `*state`: clocks, memory, load, temperature, power, power mode. The call reads text files of the
  * system. What a file does not say has the value that the field names; that is no error.
  *
  * Errors:
@@ -2541,6 +2569,19 @@ NV_STATUS tegrarm_printf(struct tegrarm_device *device,
  */
 NV_STATUS tegrarm_device_state(struct tegrarm_device *device,
                                struct tegrarm_device_state *state);
+
+/**
+ * Does what `tegrarm_device_state` does for GPU `index`, which need not be open. Monitors use it: no descriptor of the GPU is opened,
+ * and the GPU is given nothing to do.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `state` is NULL.
+ * - `NV_ERR_INVALID_PARAM_STRUCT`: `state->size` is smaller than the first field.
+ * - `NV_ERR_INVALID_DEVICE`: there is no GPU `index`.
+ * - `NV_ERR_OPERATING_SYSTEM`: the system does not say how much memory there is.
+ */
+NV_STATUS tegrarm_gpu_state(NvU32 index,
+                            struct tegrarm_device_state *state);
 
 /**
  * Writes the figures of a device to `*profile`, as `tegrarm_device_profile` does, with measured rates, bandwidths and launch

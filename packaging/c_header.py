@@ -56,7 +56,7 @@ class Header:
 
     def __init__(self, path: pathlib.Path, defines: Iterable[str] = (), without: str = ""):
         """Reads a file. ``defines`` are macros for it, and text that matches ``without`` is taken out before it is parsed."""
-        self.path, self.defines = path, tuple(f"-D{name}" for name in defines)
+        self.path, self.defines = path.resolve(), tuple(f"-D{name}" for name in defines)
         text = self._preprocessed("-P")
         # Attributes and alignments change no layout that a row has: the compiler, which measures, sees them.
         text = re.sub(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)|__extension__|__inline__|_Alignas\([^)]*\)", "", text)

@@ -48,6 +48,8 @@ TEGRARM_LOAD_UNKNOWN = (1 << 32) - 1
 TEGRARM_TEMPERATURE_UNKNOWN = (1 << 31) - 1
 TEGRARM_POWER_MODE_UNKNOWN = (1 << 32) - 1
 TEGRARM_POWER_MODE_SIZE = 64
+TEGRARM_POWER_UNKNOWN = (1 << 64) - 1
+TEGRARM_POWER_RAIL_SIZE = 32
 
 # enum tegrarm_buffer_flags
 TEGRARM_BUFFER_CACHED = 0
@@ -295,6 +297,10 @@ class DeviceState(Structure):
         ("temperature", c_int32),
         ("power_mode", c_uint32),
         ("power_mode_name", c_char * TEGRARM_POWER_MODE_SIZE),
+        ("power", c_uint64),
+        ("temperature_slowdown", c_int32),
+        ("temperature_shutdown", c_int32),
+        ("power_rail", c_char * TEGRARM_POWER_RAIL_SIZE),
     ]
 
 
@@ -430,5 +436,6 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_profile_stop": (NV_STATUS, {"device": c_void_p}),
     "tegrarm_printf": (NV_STATUS, {"device": c_void_p, "callback": PrintfCallback, "user": c_void_p}),
     "tegrarm_device_state": (NV_STATUS, {"device": c_void_p, "state": POINTER(DeviceState)}),
+    "tegrarm_gpu_state": (NV_STATUS, {"index": NvU32, "state": POINTER(DeviceState)}),
     "tegrarm_device_measure": (NV_STATUS, {"device": c_void_p, "profile": POINTER(DeviceProfile)}),
 }

@@ -96,16 +96,27 @@ impl Gpu {
     /// # Errors
     /// 0x59 when the file cannot be read or does not name it.
     pub fn meminfo(&self, key: &str) -> RmResult<u64> {
-        let path = "/proc/meminfo";
-        let text = self.kmd().read_text(path);
-        let text = text.map_err(|e| crate::tegra::KernelError::new(format!("reading {path}"), e))?;
+        meminfo(&**self.kmd(), [key]).map(|[bytes]| bytes)
+    }
+}
+
+/// Figures of `/proc/meminfo`, in bytes.
+///
+/// # Errors
+/// 0x59 when the file cannot be read or does not name one of them.
+pub(super) fn meminfo<const N: usize>(kmd: &dyn Kmd, keys: [&str; N]) -> RmResult<[u64; N]> {
+    let path = "/proc/meminfo";
+    let text = kmd.read_text(path).map_err(|e| crate::tegra::KernelError::new(format!("reading {path}"), e))?;
+    let mut found = [0; N];
+    for (bytes, key) in found.iter_mut().zip(keys) {
         let kib = text.lines().find_map(|line| {
             let value = line.strip_prefix(key)?.strip_prefix(':')?;
             value.trim().trim_end_matches("kB").trim().parse::<u64>().ok()
         });
         let missing = || crate::tegra::KernelError::new(format!("finding {key} in {path}"), Errno::ENODATA);
-        Ok(kib.ok_or_else(missing)? * 1024)
+        *bytes = kib.ok_or_else(missing)? * 1024;
     }
+    Ok(found)
 }
 
 /// Adds what a user can do about it.

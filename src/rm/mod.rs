@@ -44,7 +44,7 @@ pub use report::{Asked, Report};
 pub use vaspace::{LOCAL_WINDOW, SHARED_WINDOW};
 
 use crate::status::{RmError, RmResult};
-use crate::tegra::{CacheMode, MinFrequency};
+use crate::tegra::{CacheMode, MinFrequency, Places};
 use client::Client;
 use context::Inside;
 use gpu::Gpu;
@@ -86,6 +86,8 @@ pub struct Rm {
     report: Report,
     /// The kernels that the runtime launches. Others see it from the first queue on.
     launches: OnceCell<Tally>,
+    /// Where the system's sensors of the GPU are.
+    places: Places,
 }
 
 impl Rm {
@@ -101,6 +103,7 @@ impl Rm {
             unboosted: Once::new(),
             report: Report::default(),
             launches: OnceCell::new(),
+            places: Places::default(),
         }
     }
 

@@ -127,6 +127,13 @@ fn dram_bandwidth(sms: u32) -> u64 {
     if sms >= AGX_SMS { 204_800_000_000 } else { 102_400_000_000 }
 }
 
+fn check_index(index: u32) -> RmResult<()> {
+    if index != 0 {
+        fail!(NV_ERR_INVALID_DEVICE, "there is no device {index}; a Tegra has one GPU, device 0");
+    }
+    Ok(())
+}
+
 impl Rm {
     /// The number of GPUs.
     ///
@@ -146,7 +153,17 @@ impl Rm {
 
     /// Clocks, load, temperature and power mode, as far as the system says them.
     pub fn sensors(&self) -> Sensors {
-        crate::tegra::sensors(self.kmd())
+        self.places.read(&**self.kmd())
+    }
+
+    /// The values of the system's sensors, and the free and the total bytes of memory. Nothing of the GPU is opened.
+    ///
+    /// # Errors
+    /// 0x26 for any index but 0, and 0x59 if the kernel does not say how much memory there is.
+    pub fn state(&self, index: u32) -> RmResult<(Sensors, (u64, u64))> {
+        check_index(index)?;
+        let [available, total] = super::gpu::meminfo(&**self.kmd(), ["MemAvailable", "MemTotal"])?;
+        Ok((self.sensors(), (available, total)))
     }
 
     /// Details of the newest fault that stopped a channel, if the kernel tells them. `None` on a board.
@@ -170,9 +187,7 @@ impl Rm {
     /// 0x26 for any index but 0. If there is no GPU, the status that says why.
     pub fn device_profile(&self, index: u32) -> RmResult<Profile> {
         let gpu = self.gpu()?;
-        if index != 0 {
-            fail!(NV_ERR_INVALID_DEVICE, "there is no device {index}; a Tegra has one GPU, device 0");
-        }
+        check_index(index)?;
         let c = gpu.characteristics();
         let sms = gpu.topology()?.sm_count();
         let sm_version = c.sm_arch_sm_version;

@@ -36,6 +36,6 @@ pub use profiler::{
 };
 pub use release::{Characteristics, Release};
 pub use report::report;
-pub use sensors::{Sensors, sensors};
+pub use sensors::{Places, Sensors};
 pub use topology::{SM_PER_TPC, SmPlace, Topology};
 pub use tsg::{SmError, Tsg};

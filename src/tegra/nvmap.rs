@@ -4,6 +4,7 @@ use super::error::{call, call_value};
 use super::release::call_as;
 use super::{KernelError, PAGE, Release, nodes};
 use nix::unistd::{Whence, lseek};
+use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use tegrarm_abi::nvgpu::r35::{NVMAP_IOC_ALLOC_R35, nvmap_alloc_handle_r35};
 use tegrarm_abi::nvgpu::r39::{NVMAP_IOC_ALLOC_R39, nvmap_alloc_handle_r39};
 use tegrarm_abi::nvmap::*;
-use tegrarm_kmd::{Errno, File, Kmd, Mapping, Node, Placement, Prot};
+use tegrarm_kmd::{Errno, File, Kmd, Mapping, Node, Placement, Prot, Tally, tally};
 use zerocopy::FromZeros;
 
 /// The CPU attribute of a buffer. nvmap fixes it at the allocation for all later CPU mappings.
@@ -37,6 +38,8 @@ pub struct Nvmap {
     file: File,
     release: Release,
     open: Mutex<VecDeque<(u32, Arc<File>)>>,
+    /// Shows other processes how much memory this process has. It is made with the first memory.
+    tally: OnceCell<Tally>,
 }
 
 impl Nvmap {
@@ -48,7 +51,7 @@ impl Nvmap {
     pub fn open(kmd: &Arc<dyn Kmd>, likely: Release) -> Result<Arc<Nvmap>, KernelError> {
         let file = nodes::open(kmd, Node::Nvmap, nodes::NVMAP)?;
         let release = generation(&file, likely)?;
-        Ok(Arc::new(Nvmap { file, release, open: Mutex::default() }))
+        Ok(Arc::new(Nvmap { file, release, open: Mutex::default(), tally: OnceCell::new() }))
     }
 
     fn create(&self, size: u64) -> Result<u32, KernelError> {
@@ -76,6 +79,10 @@ impl Nvmap {
             // The structure has an address field for a heap that is not asked for here. The field stays 0.
             Release::R39 => call_as::<nvmap_alloc_handle_r39, _>(&self.file, NVMAP_IOC_ALLOC_R39, &mut args),
         }
+    }
+
+    fn tally(&self) -> &Tally {
+        self.tally.get_or_init(|| Tally::new(tally::Source::Memory))
     }
 
     fn get_fd(&self, handle: u32) -> Result<File, KernelError> {
@@ -162,6 +169,8 @@ pub struct Backing {
     source: Source,
     size: u64,
     cache: Option<CacheMode>,
+    /// Whether it counts as memory of this process. Pages of the program and shares of other buffers do not: they are counted elsewhere.
+    counted: bool,
 }
 
 enum Source {
@@ -186,8 +195,11 @@ impl Backing {
         let align = if size >= HUGE.0 { HUGE.1 } else { PAGE as u32 };
         // nvmap rounds up itself. It notes what was asked for, by which a simulated kernel knows the end of the buffer.
         let handle = nvmap.create(asked)?;
-        let backing = Backing { nvmap: nvmap.clone(), source: Source::Handle(handle), size, cache: Some(cache) };
+        let source = Source::Handle(handle);
+        let mut backing = Backing { nvmap: nvmap.clone(), source, size, cache: Some(cache), counted: false };
         nvmap.alloc(handle, cache, align)?;
+        nvmap.tally().add(size);
+        backing.counted = true;
         Ok(backing)
     }
 
@@ -201,7 +213,13 @@ impl Backing {
         call(&nvmap.file, NVMAP_IOC_FROM_VA, &mut args)?;
         // The kernel writes the handle into the first four bytes of the size.
         let size = size.next_multiple_of(PAGE);
-        Ok(Backing { nvmap: nvmap.clone(), source: Source::Handle(args.size64 as u32), size, cache: None })
+        Ok(Backing {
+            nvmap: nvmap.clone(),
+            source: Source::Handle(args.size64 as u32),
+            size,
+            cache: None,
+            counted: false,
+        })
     }
 
     /// Takes a share of a buffer that exists already. It may come from this process, from another process or from
@@ -224,7 +242,7 @@ impl Backing {
             let file = File::from_output(nvmap.file.kmd(), Node::Dmabuf, args.handle as i32);
             Source::Descriptor(Arc::new(file.map_err(|errno| KernelError::new("NVMAP_IOC_FROM_FD", errno))?))
         };
-        Ok(Backing { nvmap: nvmap.clone(), source, size, cache: None })
+        Ok(Backing { nvmap: nvmap.clone(), source, size, cache: None, counted: false })
     }
 
     /// Makes a new descriptor of the buffer, for use outside the library.
@@ -281,6 +299,9 @@ impl Drop for Backing {
     fn drop(&mut self) {
         if let Source::Handle(handle) = self.source {
             self.nvmap.free(handle);
+        }
+        if self.counted {
+            self.nvmap.tally().sub(self.size);
         }
     }
 }

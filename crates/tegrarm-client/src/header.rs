@@ -349,6 +349,10 @@ pub const TEGRARM_TEMPERATURE_UNKNOWN: i32 = i32::MAX;
 pub const TEGRARM_POWER_MODE_UNKNOWN: u32 = u32::MAX;
 /// Bytes of `tegrarm_device_state.power_mode_name`, with its NUL.
 pub const TEGRARM_POWER_MODE_SIZE: u32 = 64;
+/// `tegrarm_device_state.power` where the system does not say it.
+pub const TEGRARM_POWER_UNKNOWN: u64 = u64::MAX;
+/// Bytes of `tegrarm_device_state.power_rail`, with its NUL.
+pub const TEGRARM_POWER_RAIL_SIZE: u32 = 32;
 /// Cached: for data that the CPU reads.
 pub const TEGRARM_BUFFER_CACHED: u32 = 0;
 /// Write-combined: for data that the CPU only writes. Of no effect on memory that exists already.
@@ -773,6 +777,18 @@ pub struct tegrarm_device_state {
     /// The name of the power mode, for example `MAXN`, with a NUL at its end. It is empty where the system does not
     /// say it.
     pub power_mode_name: [c_char; TEGRARM_POWER_MODE_SIZE as usize],
+    /// The power of the rail that feeds the GPU, in milliwatts, or `TEGRARM_POWER_UNKNOWN`. On an Orin other parts
+    /// of the chip have the same rail.
+    pub power: u64,
+    /// The temperature at which the system begins to lower clocks, in thousandths of a degree Celsius, or
+    /// `TEGRARM_TEMPERATURE_UNKNOWN`.
+    pub temperature_slowdown: i32,
+    /// The temperature at which the system switches itself off, in thousandths of a degree Celsius, or
+    /// `TEGRARM_TEMPERATURE_UNKNOWN`.
+    pub temperature_shutdown: i32,
+    /// The name of that rail, for example `VDD_GPU_SOC`, with a NUL at its end. It is empty where the system does
+    /// not say it.
+    pub power_rail: [c_char; TEGRARM_POWER_RAIL_SIZE as usize],
 }
 
 /// A structure with its size, and its fields with their offsets.
@@ -900,6 +916,10 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         ("temperature", std::mem::offset_of!(tegrarm_device_state, temperature)),
         ("power_mode", std::mem::offset_of!(tegrarm_device_state, power_mode)),
         ("power_mode_name", std::mem::offset_of!(tegrarm_device_state, power_mode_name)),
+        ("power", std::mem::offset_of!(tegrarm_device_state, power)),
+        ("temperature_slowdown", std::mem::offset_of!(tegrarm_device_state, temperature_slowdown)),
+        ("temperature_shutdown", std::mem::offset_of!(tegrarm_device_state, temperature_shutdown)),
+        ("power_rail", std::mem::offset_of!(tegrarm_device_state, power_rail)),
     ]),
 ];
 
@@ -1203,9 +1223,13 @@ functions! {
     /// `callback` is NULL, the text goes to the program's standard output, as it does when a device has just been
     /// opened. `user` is passed to the callback.
     fn tegrarm_printf(device: *mut tegrarm_device, callback: tegrarm_printf_callback, user: *mut c_void) -> NV_STATUS;
-    /// Writes how a device is doing to `*state`: clocks, memory, load, temperature, power mode. The call reads text
-    /// files of the system. What a file does not say has the value that the field names; that is no error.
+    /// Writes how a device is doing to `*state`: clocks, memory, load, temperature, power, power mode. The call
+    /// reads text files of the system. What a file does not say has the value that the field names; that is no
+    /// error.
     fn tegrarm_device_state(device: *mut tegrarm_device, state: *mut tegrarm_device_state) -> NV_STATUS;
+    /// Does what `tegrarm_device_state` does for GPU `index`, which need not be open. Monitors use it: no
+    /// descriptor of the GPU is opened, and the GPU is given nothing to do.
+    fn tegrarm_gpu_state(index: NvU32, state: *mut tegrarm_device_state) -> NV_STATUS;
     /// Writes the figures of a device to `*profile`, as `tegrarm_device_profile` does, with measured rates,
     /// bandwidths and launch latency in place of those of the design, and with `measured` set. Set `size` to
     /// `sizeof(struct tegrarm_device_profile)` before the call. At most that many bytes are written.

@@ -1,4 +1,5 @@
-//! Counts that other processes may look at. `tegrarm top` shows with them how many kernels a process launches in a second.
+//! Counts that other processes may look at. `tegrarm top` shows with them how many kernels a process launches in a second, and monitors
+//! show how much memory of the GPU it has.
 //!
 //! A count is a word of a memfd, which `/proc/PID/fd` shows under the name [`NAME`]. Who may look into that directory,
 //! which is the same user and root, can open the file there and read four words of 64 bits: [`MAGIC`], the process, the
@@ -37,6 +38,8 @@ pub enum Source {
     Library = 1,
     /// The virtual GPU of this process counts what it has executed, whoever gave it.
     VirtualGpu = 2,
+    /// The library counts the bytes of memory that the process has from nvmap, through whichever door.
+    Memory = 3,
 }
 
 /// A count. Its copies are the same count.
@@ -82,6 +85,11 @@ impl Tally {
     #[inline(always)]
     pub fn add(&self, more: u64) {
         self.count().fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Takes back `less`, which was counted before.
+    pub fn sub(&self, less: u64) {
+        self.count().fetch_sub(less, Ordering::Relaxed);
     }
 
     /// The count.
@@ -153,7 +161,8 @@ mod tests {
         let tally = Tally::new(Source::VirtualGpu);
         assert!(tally.is_shown());
         tally.add(2);
-        tally.clone().add(40);
+        tally.clone().add(44);
+        tally.sub(4);
         let seen_now = seen(Source::VirtualGpu);
         assert_eq!(seen_now.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [42]);
         let file = std::fs::OpenOptions::new().read(true).write(true).open(&seen_now[0].0).expect("ours");

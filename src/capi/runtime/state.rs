@@ -1,7 +1,8 @@
 //! How a device is doing.
 
 use super::super::guard::status;
-use super::super::objects::NV_STATUS;
+use super::super::instance;
+use super::super::objects::{NV_STATUS, NvU32};
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
 use super::pointers::{grown, present};
@@ -16,6 +17,11 @@ pub const TEGRARM_TEMPERATURE_UNKNOWN: i32 = i32::MAX;
 pub const TEGRARM_POWER_MODE_UNKNOWN: u32 = u32::MAX;
 /// Bytes of `tegrarm_device_state.power_mode_name`, with its NUL.
 pub const TEGRARM_POWER_MODE_SIZE: usize = 64;
+
+/// `tegrarm_device_state.power` where the system does not say it.
+pub const TEGRARM_POWER_UNKNOWN: u64 = u64::MAX;
+/// Bytes of `tegrarm_device_state.power_rail`, with its NUL.
+pub const TEGRARM_POWER_RAIL_SIZE: usize = 32;
 
 /// The present state of a device. Set `size` to `sizeof(struct tegrarm_device_state)` before the call. At most that
 /// many bytes are written. Later versions only append fields.
@@ -43,6 +49,16 @@ pub struct tegrarm_device_state {
     pub power_mode: u32,
     /// The name of the power mode, for example `MAXN`, with a NUL at its end. It is empty where the system does not say it.
     pub power_mode_name: [c_char; TEGRARM_POWER_MODE_SIZE],
+    /// The power of the rail that feeds the GPU, in milliwatts, or `TEGRARM_POWER_UNKNOWN`. On an Orin other parts of the chip have
+    /// the same rail.
+    pub power: u64,
+    /// The temperature at which the system begins to lower clocks, in thousandths of a degree Celsius, or
+    /// `TEGRARM_TEMPERATURE_UNKNOWN`.
+    pub temperature_slowdown: i32,
+    /// The temperature at which the system switches itself off, in thousandths of a degree Celsius, or `TEGRARM_TEMPERATURE_UNKNOWN`.
+    pub temperature_shutdown: i32,
+    /// The name of that rail, for example `VDD_GPU_SOC`, with a NUL at its end. It is empty where the system does not say it.
+    pub power_rail: [c_char; TEGRARM_POWER_RAIL_SIZE],
 }
 
 impl tegrarm_device_state {
@@ -51,10 +67,7 @@ impl tegrarm_device_state {
             Some((number, name)) => (*number, name.as_str()),
             None => (TEGRARM_POWER_MODE_UNKNOWN, ""),
         };
-        let mut power_mode_name = [0; TEGRARM_POWER_MODE_SIZE];
-        for (to, from) in power_mode_name[..TEGRARM_POWER_MODE_SIZE - 1].iter_mut().zip(name.bytes()) {
-            *to = from as c_char;
-        }
+        let (rail, power) = found.power.as_ref().map_or(("", TEGRARM_POWER_UNKNOWN), |(rail, power)| (rail, *power));
         tegrarm_device_state {
             size: size_of::<tegrarm_device_state>(),
             clock_hz: found.clock.unwrap_or(0),
@@ -65,12 +78,25 @@ impl tegrarm_device_state {
             load: found.load.unwrap_or(TEGRARM_LOAD_UNKNOWN),
             temperature: found.temperature.unwrap_or(TEGRARM_TEMPERATURE_UNKNOWN),
             power_mode,
-            power_mode_name,
+            power_mode_name: text(name),
+            power,
+            temperature_slowdown: found.slowdown.unwrap_or(TEGRARM_TEMPERATURE_UNKNOWN),
+            temperature_shutdown: found.shutdown.unwrap_or(TEGRARM_TEMPERATURE_UNKNOWN),
+            power_rail: text(rail),
         }
     }
 }
 
-/// Writes how a device is doing to `*state`: clocks, memory, load, temperature, power mode. The call reads text files of the
+/// A text with its NUL. What has no room is left out.
+fn text<const N: usize>(from: &str) -> [c_char; N] {
+    let mut to = [0; N];
+    for (to, from) in to[..N - 1].iter_mut().zip(from.bytes()) {
+        *to = from as c_char;
+    }
+    to
+}
+
+/// Writes how a device is doing to `*state`: clocks, memory, load, temperature, power, power mode. The call reads text files of the
 /// system. What a file does not say has the value that the field names; that is no error.
 ///
 /// Errors:
@@ -88,6 +114,26 @@ pub unsafe extern "C" fn tegrarm_device_state(
         let device = DEVICES.get(device)?;
         let found = tegrarm_device_state::of(&device.rm().sensors(), device.memory()?);
         // SAFETY: `state` is not NULL and so valid for as many bytes as its first field says, as `tegrarm_device_state` asks of
+        // its caller.
+        unsafe { grown(state, found, |state, size| state.size = size, "state") }
+    })
+}
+
+/// Does what `tegrarm_device_state` does for GPU `index`, which need not be open. Monitors use it: no descriptor of the GPU is opened,
+/// and the GPU is given nothing to do.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `state` is NULL.
+/// - `NV_ERR_INVALID_PARAM_STRUCT`: `state->size` is smaller than the first field.
+/// - `NV_ERR_INVALID_DEVICE`: there is no GPU `index`.
+/// - `NV_ERR_OPERATING_SYSTEM`: the system does not say how much memory there is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_gpu_state(index: NvU32, state: *mut tegrarm_device_state) -> NV_STATUS {
+    status(|| {
+        present(state, "state")?;
+        let (sensors, memory) = instance::get()?.state(index)?;
+        let found = tegrarm_device_state::of(&sensors, memory);
+        // SAFETY: `state` is not NULL and so valid for as many bytes as its first field says, as `tegrarm_gpu_state` asks of
         // its caller.
         unsafe { grown(state, found, |state, size| state.size = size, "state") }
     })
