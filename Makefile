@@ -39,8 +39,9 @@ export TEGRARM_LIB     := $(CARGO_TARGET_DIR)/release/libtegrarm.so
 .PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-librecuda test-releases test-releases-sample test-disasm lint header docs abi-check abi-baseline tsan soak bench clean distclean
 
 build:            ## the shared libraries (release)
-	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload
+	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload -p tegrarm-nvml
 	@ln -sf libtegrarm.so $(LIB).0  # its soname, which is what programs linked with it look for
+	@mkdir -p $(dir $(LIB))nvml && ln -sf ../libtegrarm_nvml.so $(dir $(LIB))nvml/libnvidia-ml.so.1  # in a folder that a program has to ask for
 
 # --- Python -------------------------------------------------------------------------------------------------------
 
@@ -131,7 +132,7 @@ test-glibc: portable venv ## symbol versions of what is handed out, and the C te
 test-glibc-aarch64: portable-aarch64 venv
 	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(PORTABLE)/$(ARM)/release/,$(HANDED_OUT))
 	python/tests/glibc.sh "$(WHOLE_CACHE)/glibc" arm64 "$(WHOLE_PORTABLE)/$(ARM)" "$(CURDIR)/$(ZIG)/bin/python"
-HANDED_OUT := libtegrarm.so libtegrarm_preload.so tegrarm-sim
+HANDED_OUT := libtegrarm.so libtegrarm_preload.so libtegrarm_nvml.so tegrarm-sim
 
 # The suites on another architecture: the same programs. qemu-user cannot start a second one, makes its own /proc/self/maps, and
 # gives all threads one table of descriptors, has errnos of its own for some mistakes, and does not tell its host which memory a child shall
@@ -263,7 +264,13 @@ generated: $(CBINDGEN) venv
 	$(CARGO) run --quiet --locked -p tegra-sim --bin tegrarm-sim -- manual $(GENERATED_TO)/packaging
 	$(PY) packaging/manual.py $(GENERATED_TO)/packaging
 	$(PY) packaging/ffi.py $(GENERATED_TO)/include/tegrarm.h $(GENERATED_TO)/python/tegrarm/_header.py
+	$(PY) packaging/nvml_table.py $(GENERATED_TO)/docs/nvml-functions.md
 	$(PY) packaging/ffi_rust.py $(GENERATED_TO)/include/tegrarm.h $(GENERATED_TO)/crates/tegrarm-client/src/header.rs
+
+# Facts of NVIDIA's headers in the wheels. What the libraries answer stands in tables that are written by hand.
+.PHONY: nvml-rows
+nvml-rows: venv   ## crates/tegrarm-nvml/functions.tsv and src/abi.rs, from NVIDIA's header
+	$(PY) packaging/nvml_rows.py $(dir $(firstword $(wildcard $(VENV)/lib/python*/site-packages/nvidia)))
 
 header docs:      ## rewrites include/, tables of docs/ and README.md, man pages and completions from the source
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated

@@ -15,7 +15,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HERE = pathlib.Path(__file__).resolve().parent
 # In the source distribution the rest of the tree lies in `tree`, in a checkout around us.
 TREE = HERE / "tree" if (HERE / "tree").is_dir() else HERE.parent
-LIBRARIES = ("libtegrarm.so", "libtegrarm_preload.so")
+LIBRARIES = {"libtegrarm.so": "libtegrarm.so", "libtegrarm_preload.so": "libtegrarm_preload.so",
+             "libtegrarm_nvml.so": "nvml/libnvidia-ml.so.1"}  # what was built, and what it is called in the package
 SIMULATOR = "tegrarm-sim"
 PAGES = "share/man/man1"
 COMPLETIONS = {".bash": "share/bash-completion/completions/{stem}", "": "share/zsh/site-functions/{name}",
@@ -34,7 +35,7 @@ class PlatformHook(BuildHookInterface):
         if not platform:
             built, platform = self.build_now(), sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"], build_data["tag"] = False, f"py3-none-{platform}"
-        build_data["force_include"].update({str(built / name): f"tegrarm/{name}" for name in LIBRARIES})
+        build_data["force_include"].update({str(built / name): f"tegrarm/{place}" for name, place in LIBRARIES.items()})
         build_data["shared_scripts"][str(built / SIMULATOR)] = SIMULATOR
         shared = build_data["shared_data"]
         for page in sorted((TREE / "packaging" / "man").glob("*.1")):
@@ -47,7 +48,7 @@ class PlatformHook(BuildHookInterface):
         if not shutil.which(os.environ.get("CARGO", "cargo")):
             raise SystemExit("libtegrarm is written in Rust: install cargo (https://github.com/rust-lang/rustup), or take a wheel")
         target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TREE / "target"))
-        packages = ["-p", "tegrarm", "-p", "tegrarm-preload", "-p", "tegra-sim"]
+        packages = ["-p", "tegrarm", "-p", "tegrarm-preload", "-p", "tegrarm-nvml", "-p", "tegra-sim"]
         env = {**os.environ, "CARGO_TARGET_DIR": str(target)}
         subprocess.run([os.environ.get("CARGO", "cargo"), "build", "--release", "--locked", *packages], cwd=TREE, check=True, env=env)
         # For whoever installs it; in a checkout, what is built is what the tests use.

@@ -98,6 +98,7 @@ UNSAFE = {
     r"^src/runtime/(memory|place)\.rs$": "memory that the GPU writes",
     r"^crates/tegrarm-kmd/src/": "the Linux boundary",
     r"^crates/tegrarm-preload/src/": "it stands in for libc's functions",
+    r"^crates/tegrarm-nvml/(src/|build\.rs$)": "the C interface of NVML",
     r"^crates/tegrarm-client/src/": "it calls the C interface, whose functions it finds by name",
     r"^crates/sm87/src/exec/": "the engine's registers and memory",
     r"^crates/tegra-mm/src/": "the simulator's memory",

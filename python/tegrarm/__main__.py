@@ -24,6 +24,7 @@ EPILOG = """examples:
   tegrarm doctor                          what is missing here, and what to do about it
   TEGRARM_BACKEND=sim tegrarm run add.py  a tinygrad program on the virtual Orin
   tegrarm run --preload -- ./program      any program, with /dev/nvidiactl and its siblings
+  tegrarm run --nvml -- nvitop            any monitor that asks NVML
   tegrarm trace --html page.html add.py   what it did, as a page to look at
   tegrarm compile kernels.cu              machine code for the Orin
   tegrarm validate                        what this board does, in a file to send us
@@ -62,9 +63,9 @@ def writable(option: str, path: str) -> None:
 
 
 def run(args) -> int:
-    """Runs a Python script with the tinygrad adapter loaded, or any program with the device nodes of desktop RM."""
-    if args.preload:
-        return run_preloaded(args)
+    """Runs a Python script with the tinygrad adapter loaded, or any program with the device nodes of desktop RM or with our NVML."""
+    if args.preload or args.nvml:
+        return run_program(args)
     readable(args.script)
     os.environ["TEGRARM_BACKEND"] = backend()
     if chosen_by_us := "DEV" not in os.environ:
@@ -118,22 +119,27 @@ def reported(args):
             say.as_json({**what, "backend": os.environ["TEGRARM_BACKEND"]}, sys.stderr)
 
 
-def run_preloaded(args) -> int:
-    """Replaces this process by a command that finds /dev/nvidiactl and its siblings."""
-    library = preload.library()
-    if not library.exists():
-        raise Refused(f"run --preload: there is no {library}; `make build` makes it")
+def run_program(args) -> int:
+    """Replaces this process by a command that finds /dev/nvidiactl and its siblings, or our NVML, or both."""
     os.environ["TEGRARM_BACKEND"] = backend()
     os.environ["TEGRARM_LIB"] = _ffi.find()
-    os.environ.update(preload.environment(os.environ, library))
+    if args.preload:
+        library = preload.library()
+        if not library.exists():
+            raise Refused(f"run --preload: there is no {library}; `make build` makes it")
+        os.environ.update(preload.environment(os.environ, library))
+    if args.nvml:
+        from . import nvml
+        os.environ.update(nvml.environment())
     command = [args.script, *args.args]
+    kind = "--preload" if args.preload else "--nvml"
     try:
         if args.json:
             with reported(args):
                 sys.exit(subprocess.run(command).returncode)
         os.execvp(command[0], command)
     except OSError as error:
-        raise Refused(f"run --preload: {command[0]}: {error.strerror}", say.NOT_STARTED) from error
+        raise Refused(f"run {kind}: {command[0]}: {error.strerror}", say.NOT_STARTED) from error
 
 
 def run_traced(args) -> int:
@@ -240,7 +246,10 @@ def parser() -> argparse.ArgumentParser:
                            ("trace", run_traced, "run a script, then list the kernel calls behind every RM call")):
         command = add(name, do, text)
         command.add_argument("--preload", action="store_true", help="any program, with the device nodes of desktop RM, through LD_PRELOAD")
-        if name == "trace":
+        if name == "run":
+            command.add_argument("--nvml", action="store_true", help="any program, such as nvitop, with an NVML that knows this GPU")
+        else:
+            command.set_defaults(nvml=False)
             command.add_argument("-o", "--output", help="keep the recording (JSON lines) here")
             command.add_argument("--html", metavar="FILE", help="write one page with the timeline and the table")
             command.add_argument("--perfetto", metavar="FILE", help="write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing")

@@ -87,7 +87,16 @@ impl Lane {
             Kind::Copy => (None, NO_LOCAL),
         };
         let (timeline, watch, last) = (queue.timeline().clone(), queue.watch().clone(), AtomicU64::new(queue.last()));
-        let work = Work { set_up: queue.last(), queue, local, arena, ready_local, errands: 0, signal: None, waits_for: Vec::new() };
+        let work = Work {
+            set_up: queue.last(),
+            queue,
+            local,
+            arena,
+            ready_local,
+            errands: 0,
+            signal: None,
+            waits_for: Vec::new(),
+        };
         Ok(Lane { work: Mutex::new(work), timeline, watch: RwLock::new(watch), plan, last, number })
     }
 

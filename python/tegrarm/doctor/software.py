@@ -12,7 +12,7 @@ import re
 import shutil
 from collections.abc import Iterator
 
-from .. import _ffi, where
+from .. import _ffi, nvml, where
 from .. import compile as compiler
 from ..say import Refused
 from .check import Check, note, ok, problem, skipped
@@ -85,6 +85,31 @@ def nvrtc() -> Iterator[Check]:
         yield note("NVRTC", f"what NVRTC_PATH names is another library: {error}", "Unset NVRTC_PATH, or let it name libnvrtc.so.12.")
         return
     yield ok("NVRTC", f"{version}, which compiles for sm_87 ({len(image)} bytes)")
+
+
+def monitors(machine: Machine) -> Iterator[Check]:
+    """Says which NVML a monitor or a framework would get, and what that one answers."""
+    if not where.chosen():
+        yield skipped("NVML", "no backend is chosen")
+        return
+    use = "Monitors get ours with: tegrarm run --nvml -- nvitop"
+    try:
+        ours = nvml.folder().resolve() / nvml.NAME
+    except (Refused, _ffi.LibraryNotFound):
+        ours, use = None, "`make build` makes one that knows this GPU."
+    found = nvml.asked()
+    if found is None:
+        yield note("NVML", f"a program finds no {nvml.NAME}", use)
+        return
+    is_ours = ours is not None and pathlib.Path(found["path"]).resolve() == ours.resolve()
+    who = f"{found['path']}{' (ours)' if is_ours else ''}"
+    if found["status"]:
+        yield note("NVML", f"{who} cannot begin: result {found['status']} of nvmlInit", "" if is_ours else use)
+        return
+    told = [what for what, answered in found["answers"].items() if answered]
+    lacking = [what for what, answered in found["answers"].items() if not answered]
+    says = f"{who} tells {', '.join(told) or 'nothing'}" + (f"; it does not tell {', '.join(lacking)}" if lacking else "")
+    yield ok("NVML", says) if is_ours or not lacking else note("NVML", says, use)
 
 
 def nak() -> Iterator[Check]:
