@@ -2,7 +2,8 @@
 
 They are read from nvml.h of NVIDIA's wheels, of CUDA 12 and of CUDA 13. Only facts are written: names, types, numbers and layouts.
 Nothing of the text of the headers is. functions.tsv has one row for each function: its name, the major version of CUDA whose header
-first has it (12 for all that are older), and the types of its parameters. What the library answers stands in states.tsv, which is written by hand.
+first has it (12 for all that are older), and the types of its parameters. What the library answers stands in states.tsv, which is
+written by hand.
 """
 
 from __future__ import annotations
