@@ -104,7 +104,7 @@ UNSAFE = {
     r"^crates/tegra-mm/src/": "the simulator's memory",
     r"^crates/tegra-gpu/src/(checks|mem|stats)\.rs$": "the simulator's memory; what is printed when the process ends",
     r"^crates/tegra-kernel/src/process/in_process\.rs$": "memory of the calling process",
-    r"^crates/tegra-sim/src/(board|supervisor/(bus|leash|spawn|sys))\.rs$": "system calls",
+    r"^crates/tegra-sim/src/(board|supervisor/(bus|leash|opened|spawn|sys))\.rs$": "system calls",
     r"^(crates/[^/]+/)?tests/": "tests look at memory through addresses and make system calls of their own",
     r"^fuzz/": "fuzz targets make the calls of the C interface",
     r"^judge/src/": "calls of a shared library that is built from C",

@@ -115,11 +115,11 @@ impl Files {
         self.open.read().get(&id).map(|entry| entry.object.clone())
     }
 
-    /// Counts one descriptor less. Returns the object if that was the last descriptor.
-    pub(super) fn leave(&self, id: FileId) -> Option<Object> {
+    /// Counts so many descriptors less. Returns the object if none is left.
+    pub(super) fn leave(&self, id: FileId, descriptors: usize) -> Option<Object> {
         let mut open = self.open.write();
         let entry = open.get_mut(&id)?;
-        entry.descriptors = entry.descriptors.saturating_sub(1);
+        entry.descriptors = entry.descriptors.saturating_sub(descriptors);
         if entry.descriptors + entry.pins > 0 {
             return None;
         }

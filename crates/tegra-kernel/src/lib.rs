@@ -186,13 +186,13 @@ impl Kernel {
     /// Notes that a descriptor of the caller is about to be closed. The object ends with its last descriptor.
     pub fn close(self: &Arc<Self>, process: &dyn Process, fd: RawFd) {
         if let Ok(id) = process.file_id(fd) {
-            self.leave(id);
+            self.leave(id, 1);
         }
     }
 
-    /// A descriptor of a file that was handed out once has been closed, and all its duplicates.
-    pub fn closed(self: &Arc<Self>, id: FileId) {
-        self.leave(id);
+    /// So many descriptors of a file that were handed out have been closed, and all their duplicates.
+    pub fn closed(self: &Arc<Self>, id: FileId, descriptors: usize) {
+        self.leave(id, descriptors);
     }
 
     /// A file has been handed out once more.
@@ -219,8 +219,8 @@ impl Kernel {
         }
     }
 
-    fn leave(self: &Arc<Self>, id: FileId) {
-        if let Some(object) = self.files.leave(id) {
+    fn leave(self: &Arc<Self>, id: FileId, descriptors: usize) {
+        if let Some(object) = self.files.leave(id, descriptors) {
             self.end(object);
         }
     }

@@ -7,9 +7,13 @@
 //! the reports sees everything that was closed before.
 //!
 //! A report only says where to look. Several reports of the same file become one, and a program may open a file again
-//! by itself. What counts is the lock that each open file of a memfd has (`F_OFD_SETLK`, on a byte of its own): it ends
-//! with that open file.
+//! by itself. What counts is what no program can change without a close. The host grants a lease for writing
+//! (`F_SETLEASE`) on the supervisor's own open file of a memfd only if there is no other open file of that memfd,
+//! wherever it may be: in a process, in a mapping, or in a socket on its way. A socket that was shut down hangs up like
+//! one that was closed, but the host still lists it. A lock would not do, because a child may release the locks of the
+//! open files that it has inherited.
 
+use super::opened::{Sockets, is_alone};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -24,14 +28,9 @@ use tegra_kernel::Kernel;
 use tegra_kernel::process::FileId;
 use tegra_mm::{Kept, memfd};
 
-/// The byte of the first lock, which is far after any content.
-const FIRST_LOCK: i64 = 1 << 60;
-
-/// A report comes shortly before the lock ends. For this time after a report, a file that has not ended is looked at
-/// again.
+/// A report comes shortly before the open file ends. For this time after a report, a file that has not ended is looked
+/// at again.
 const MOMENT: Duration = Duration::from_secs(1);
-/// This time is used instead if several open files of the memfd remain, because two reports may have become one.
-const SHORT_MOMENT: Duration = Duration::from_millis(20);
 
 /// Watches the files that programs have for their end.
 #[derive(Debug)]
@@ -65,10 +64,20 @@ struct Table {
 #[derive(Debug)]
 struct Memory {
     watch: Option<WatchDescriptor>,
-    /// An open file of the supervisor, which asks for the locks of the others.
+    /// The open file of the supervisor that asks for a lease. It is open for writing, so that no program gets a lease,
+    /// for which the supervisor would have to wait.
     probe: Kept,
-    /// The numbers of the open files that programs have.
-    open: Vec<u64>,
+    /// The number of the first open file that programs got, and how many they got.
+    first: u64,
+    handed_out: usize,
+}
+
+/// A file that programs have no more, the number of its first descriptor, and how many descriptors they got.
+#[derive(Debug)]
+struct Ended {
+    number: u64,
+    id: FileId,
+    descriptors: usize,
 }
 
 #[derive(Debug)]
@@ -82,8 +91,12 @@ impl Closes {
     /// Makes a watcher that tells `kernel`.
     ///
     /// # Errors
-    /// The errno of `inotify_init(2)` or `epoll_create(2)`.
+    /// The errno of `inotify_init(2)` or `epoll_create(2)`, or that of asking for a lease.
     pub fn new(kernel: Arc<Kernel>) -> Result<Closes, Errno> {
+        // Without leases no file would ever end. Without memfds there is none, and its opening says so.
+        if let Ok(sample) = memfd::create("sample", 0) {
+            is_alone(memfd::reopen(sample.as_fd(), OFlag::O_RDWR)?.as_fd())?;
+        }
         Ok(Closes {
             kernel,
             closed: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
@@ -112,24 +125,18 @@ impl Closes {
         let theirs = memfd::reopen(file.as_fd(), mode)?;
         let mut table = self.table.lock();
         table.numbers += 1;
-        let number = table.numbers;
-        fcntl(&theirs, FcntlArg::F_OFD_SETLK(&lock(libc::F_RDLCK, number)))?;
+        let first = table.numbers;
         if let Some(known) = table.memory.get_mut(&id) {
-            known.open.push(number);
+            known.handed_out += 1;
             return Ok(theirs);
         }
+        let probe = Kept::new(memfd::reopen(file.as_fd(), OFlag::O_RDWR)?)?;
         let watch = self.watch(file.as_fd());
         match watch {
             Some(watch) => drop(table.watches.insert(watch, id)),
             None => drop(table.unwatched.insert(id)),
         }
-        match Kept::new(file) {
-            Ok(probe) => drop(table.memory.insert(id, Memory { watch, probe, open: vec![number] })),
-            Err(errno) => {
-                self.unwatch(&mut table, id, watch);
-                return Err(errno);
-            }
-        }
+        table.memory.insert(id, Memory { watch, probe, first, handed_out: 1 });
         Ok(theirs)
     }
 
@@ -178,15 +185,14 @@ impl Closes {
     fn tell_of(&self, suspected: impl FnOnce(&Table) -> HashSet<FileId>) -> bool {
         let _one_by_one = self.telling.lock();
         let ended = self.ended(suspected);
-        // Each file was handed out once, so the kernel is told once.
-        ended.iter().for_each(|(_, id)| self.kernel.closed(*id));
+        ended.iter().for_each(|ended| self.kernel.closed(ended.id, ended.descriptors));
         !ended.is_empty()
     }
 
     /// The files that have ended since the last look, in the order in which they were handed out.
-    fn ended(&self, suspected: impl FnOnce(&Table) -> HashSet<FileId>) -> Vec<(u64, FileId)> {
+    fn ended(&self, suspected: impl FnOnce(&Table) -> HashSet<FileId>) -> Vec<Ended> {
         let mut table = self.table.lock();
-        let mut ended: Vec<_> = table.lost.drain(..).map(|id| (0, id)).collect();
+        let mut ended: Vec<_> = table.lost.drain(..).map(|id| Ended { number: 0, id, descriptors: 1 }).collect();
         ended.append(&mut self.ended_peers(&mut table));
         let reported = self.reports(&table);
         let now = Instant::now();
@@ -195,7 +201,7 @@ impl Closes {
             self.look(&mut table, *id, &mut ended);
         }
         table.suspects.retain(|_, until| now < *until);
-        ended.sort_unstable_by_key(|(number, _)| *number);
+        ended.sort_unstable_by_key(|ended| ended.number);
         ended
     }
 
@@ -220,40 +226,39 @@ impl Closes {
         found
     }
 
-    fn ended_peers(&self, table: &mut Table) -> Vec<(u64, FileId)> {
+    fn ended_peers(&self, table: &mut Table) -> Vec<Ended> {
         let (mut ended, mut events) = (vec![], [EpollEvent::empty(); 64]);
         while !table.peers.is_empty()
             && let Ok(count @ 1..) = self.hung_up.wait(&mut events, EpollTimeout::ZERO)
         {
-            let numbers = events[..count].iter().map(EpollEvent::data);
-            // Removing the peer closes the supervisor's end, and the watch ends with it.
-            ended.extend(numbers.filter_map(|number| Some((number, table.peers.remove(&number)?.id))));
+            let alive = Sockets::now();
+            for number in events[..count].iter().map(EpollEvent::data) {
+                // A socket that was only shut down is reported again when it is closed.
+                if table.peers.get(&number).is_none_or(|peer| alive.have(peer.id)) {
+                    continue;
+                }
+                // Removing the peer closes the supervisor's end, and the watch ends with it.
+                let peer = table.peers.remove(&number);
+                ended.extend(peer.map(|peer| Ended { number, id: peer.id, descriptors: 1 }));
+            }
         }
         ended
     }
 
-    /// Finds the open files of a memfd that have ended.
-    fn look(&self, table: &mut Table, id: FileId, ended: &mut Vec<(u64, FileId)>) {
-        let Some(memory) = table.memory.get_mut(&id) else {
+    /// Finds out whether a memfd has ended.
+    fn look(&self, table: &mut Table, id: FileId, ended: &mut Vec<Ended>) {
+        let Some(memory) = table.memory.get(&id) else {
             table.suspects.remove(&id);
             return;
         };
         // Without a descriptor to ask with there is no answer, and the question is asked again later.
-        let open = &mut memory.open;
-        let closed = memory.probe.look(|probe| open.extract_if(.., |n| !is_locked(probe, *n)).collect::<Vec<_>>());
-        let closed = closed.unwrap_or_default();
-        if !closed.is_empty()
-            && let Some(until) = table.suspects.get_mut(&id)
-        {
-            *until = (*until).min(Instant::now() + SHORT_MOMENT);
+        if memory.probe.look(is_alone) != Ok(Ok(true)) {
+            return;
         }
-        ended.extend(closed.into_iter().map(|number| (number, id)));
-        if memory.open.is_empty() {
-            let watch = memory.watch;
-            table.memory.remove(&id);
-            table.suspects.remove(&id);
-            self.unwatch(table, id, watch);
-        }
+        let Some(Memory { watch, first, handed_out, .. }) = table.memory.remove(&id) else { return };
+        ended.push(Ended { number: first, id, descriptors: handed_out });
+        table.suspects.remove(&id);
+        self.unwatch(table, id, watch);
     }
 }
 
@@ -269,22 +274,4 @@ impl AsFd for Closes {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.closed.as_fd()
     }
-}
-
-/// The lock of the open file with this number.
-fn lock(kind: i32, number: u64) -> libc::flock {
-    libc::flock {
-        l_type: kind as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: FIRST_LOCK + number.cast_signed(),
-        l_len: 1,
-        l_pid: 0,
-    }
-}
-
-/// Whether the open file with this number is still open.
-fn is_locked(probe: BorrowedFd<'_>, number: u64) -> bool {
-    let mut asked = lock(libc::F_WRLCK, number);
-    let answered = fcntl(probe, FcntlArg::F_OFD_GETLK(&mut asked));
-    answered.is_ok() && asked.l_type != libc::F_UNLCK as libc::c_short
 }

@@ -13,6 +13,7 @@ mod census;
 mod closes;
 mod launches;
 mod leash;
+mod opened;
 mod outcome;
 mod processes;
 mod repeat;
@@ -145,7 +146,10 @@ impl Supervisor {
         let there = |paths: Vec<String>| paths.into_iter().filter(|p| !broken.lacks(p)).collect::<Vec<_>>();
         let tree = Tree::new(&there(kernel.node_paths()), &there(kernel.text_paths()))
             .map_err(|why| RunError::Files { directory: std::env::temp_dir(), why })?;
-        let closes = Closes::new(kernel.clone()).map_err(|e| RunError::Host { what: "inotify", why: e.into() })?;
+        let closes = Closes::new(kernel.clone()).map_err(|e| RunError::Host {
+            what: "inotify, epoll or leases (/proc/sys/fs/leases-enable)",
+            why: e.into(),
+        })?;
         // Every descriptor of this process belongs to the simulator, so that up to half of the limit can hold files of
         // buffers.
         if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {

@@ -77,6 +77,15 @@ fn files_end_with_their_last_descriptor_and_mapping() {
     }
 }
 
+/// A child of a program has its parent's open files. Whatever it does to them, short of the last close, they stay.
+#[test]
+fn no_lock_lease_or_shutdown_ends_a_file() {
+    let program = compile("droppers");
+    for options in [&[][..], &["--trap-paths"]] {
+        succeeds(&run(options, &[&program]));
+    }
+}
+
 /// Files of sysfs that are open for writing cost neither a thread each nor as much memory as is written to them, and a
 /// process has a budget of its own.
 #[test]
