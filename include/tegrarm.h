@@ -14,8 +14,8 @@
  * says what went wrong. Each function lists the statuses that it may return, with the condition of each. These are the
  * same for all functions and are not repeated there:
  * - NV_ERR_GENERIC: the call met a bug in the library. Please report the sentence of tegrarm_last_error.
- * - NV_ERR_INVALID_STATE: an earlier call met a bug in the library. Every later call that returns a status is refused.
- *   Restart the process.
+ * - NV_ERR_INVALID_STATE: an earlier call met a bug in the library, or a callback was left with longjmp. Every later call that returns a
+ *   status is refused. Restart the process.
  * - The first call that needs the Resource Manager initialises the library, and may return what tegrarm_init returns.
  * - The kernel may refuse something that it seldom refuses. The status then stands for its errno: NV_ERR_NO_MEMORY for
  *   ENOMEM and ENOSPC, NV_ERR_INSUFFICIENT_PERMISSIONS for EPERM and EACCES, NV_ERR_INVALID_ARGUMENT for EINVAL,
@@ -36,6 +36,19 @@
  * - Who unmaps or frees memory makes sure that no other thread still uses pointers into it, and that no work of the
  *   GPU still uses its addresses.
  * - No function may be called from a signal handler.
+ * - No function is a cancellation point. A thread that is cancelled (pthread_cancel) in a call finishes the call, and is cancelled at its
+ *   next cancellation point. Whoever wants to cancel a thread in tegrarm_wait and its kind gives the wait a time limit, or ends the work
+ *   with tegrarm_device_stop.
+ * - A thread with less than 24 KiB of stack left is refused with NV_ERR_INSUFFICIENT_RESOURCES. Stacks that the program made itself
+ *   (coroutines) are not looked at.
+ *
+ * CALLBACKS
+ * A callback (tegrarm_log, tegrarm_printf, tegrarm_profile_start, tegrarm_fence_notify) returns to the library. Otherwise:
+ * - An exception of C++ that leaves it ends there. The library drops it, says so on standard error and goes on.
+ * - It may end the process with exit(3), as it could anywhere.
+ * - If it ends its thread with pthread_exit, the process ends with a sentence and SIGABRT.
+ * - If it jumps out with longjmp, a call of the library stays cut short, with its locks. The thread's next call from the same place
+ *   notices that and returns NV_ERR_INVALID_STATE, like every later call that returns a status.
  *
  * FORK
  * After fork(2) the child starts as if it had not used the library yet. The library initialises itself again when the

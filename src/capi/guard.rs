@@ -1,9 +1,12 @@
-//! The guard around every exported function: a panic stops here, and an error becomes a status and a sentence.
+//! The guard around every exported function: a panic stops here, an error becomes a status and a sentence, and nobody
+//! cancels the thread in between.
 
+use super::{room, shield};
 use crate::files::Refused;
 use crate::logging;
 use crate::status::RmError;
 use std::cell::RefCell;
+use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_abi::rm::status::*;
@@ -13,16 +16,22 @@ thread_local! {
     static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// The first panic sets this flag. The state of the library may be half-changed since then, so every later call is
+/// The first panic or jump sets this flag. The state of the library may be half-changed since then, so every later call is
 /// refused.
 static POISONED: AtomicBool = AtomicBool::new(false);
+/// Whether that was because of a jump out of a callback.
+static JUMPED: AtomicBool = AtomicBool::new(false);
 
 /// Runs `call`. Its error is returned as a status, and the error's sentence becomes this thread's last error.
 #[inline]
 pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
-    if POISONED.load(Ordering::Relaxed) {
+    if is_over() {
         return refuse();
     }
+    if let Err(e) = room::check() {
+        return report(&e);
+    }
+    let _uncancelled = Uncancelled::begin();
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => NV_OK,
         Ok(Err(e)) => report(&e),
@@ -33,11 +42,17 @@ pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
 /// Runs `call` as a system call is made: the result is the value of `call`, or `failed` with `errno` set.
 #[inline]
 pub fn errno<T>(failed: T, call: impl FnOnce() -> Result<T, Box<Refused>>) -> T {
-    if POISONED.load(Ordering::Relaxed) {
+    if is_over() {
         refuse();
         Errno::EIO.set();
         return failed;
     }
+    if let Err(e) = room::check() {
+        report(&e);
+        Errno::ENOMEM.set();
+        return failed;
+    }
+    let _uncancelled = Uncancelled::begin();
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => return value,
         Ok(Err(refused)) => set_errno(*refused),
@@ -47,6 +62,50 @@ pub fn errno<T>(failed: T, call: impl FnOnce() -> Result<T, Box<Refused>>) -> T 
         }
     }
     failed
+}
+
+/// Whether the library goes on no more.
+#[inline]
+fn is_over() -> bool {
+    POISONED.load(Ordering::Relaxed) || shield::any_runs() && has_jumped()
+}
+
+#[cold]
+fn has_jumped() -> bool {
+    let jumped = shield::jumped();
+    if jumped {
+        POISONED.store(true, Ordering::Relaxed);
+        JUMPED.store(true, Ordering::Relaxed);
+    }
+    jumped
+}
+
+/// For as long as it lives, a cancellation of this thread waits. It would unwind through frames that hold locks, and
+/// waits would end in the middle of what they do.
+struct Uncancelled(c_int);
+
+/// cbindgen:ignore
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+impl Uncancelled {
+    #[inline]
+    fn begin() -> Uncancelled {
+        const DISABLE: c_int = 1;
+        let mut before = 0;
+        // SAFETY: the function stores the state before in the second argument, and fails for no such state.
+        unsafe { pthread_setcancelstate(DISABLE, &raw mut before) };
+        Uncancelled(before)
+    }
+}
+
+impl Drop for Uncancelled {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the state is what the function itself said. NULL is no place for the state before.
+        unsafe { pthread_setcancelstate(self.0, std::ptr::null_mut()) };
+    }
 }
 
 #[cold]
@@ -65,7 +124,11 @@ pub fn report(e: &RmError) -> u32 {
 
 #[cold]
 fn refuse() -> u32 {
-    remember("libtegrarm met a bug in itself before and refuses to go on; restart the process".to_owned());
+    let why = match JUMPED.load(Ordering::Relaxed) {
+        true => "a callback was left with longjmp, which cut a call of libtegrarm short",
+        false => "libtegrarm met a bug in itself before",
+    };
+    remember(format!("{why}: it refuses to go on; restart the process"));
     NV_ERR_INVALID_STATE
 }
 

@@ -2,6 +2,7 @@
 
 use super::guard::status;
 use super::objects::{NV_STATUS, NvU32};
+use super::shield;
 use crate::logging;
 use crate::status::fail;
 use std::ffi::{CString, c_char, c_void};
@@ -33,7 +34,7 @@ const _: () = assert!(MOST as u8 == logging::TRACE);
 /// is about none, `message` is a sentence that is valid during the call, and `user` is what `tegrarm_log` was given.
 #[allow(non_camel_case_types)]
 pub type tegrarm_log_callback =
-    Option<unsafe extern "C" fn(level: NvU32, status: NV_STATUS, message: *const c_char, user: *mut c_void)>;
+    Option<unsafe extern "C-unwind" fn(level: NvU32, status: NV_STATUS, message: *const c_char, user: *mut c_void)>;
 
 /// Makes the library call `callback` with its messages up to `level`, one of `enum tegrarm_log_level`. With NULL, or
 /// with `TEGRARM_LOG_OFF`, no function is called any more. There is one callback in a process, and a new one replaces
@@ -58,7 +59,8 @@ pub extern "C" fn tegrarm_log(level: NvU32, callback: tegrarm_log_callback, user
             let tell = move |level: u8, status: u32, sentence: &str| {
                 let sentence = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
                 // SAFETY: `callback` is what `tegrarm_log` asks of its caller, and takes what the caller gave as `user`.
-                unsafe { callback(level.into(), status, sentence.as_ptr(), user as *mut c_void) }
+                let tell = || unsafe { callback(level.into(), status, sentence.as_ptr(), user as *mut c_void) };
+                shield::call("tegrarm_log", tell);
             };
             Arc::new(tell) as Arc<logging::Listener>
         });

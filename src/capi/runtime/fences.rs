@@ -3,6 +3,7 @@
 
 use super::super::guard::{report, status};
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
+use super::super::shield;
 use super::device::deadline;
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
@@ -18,7 +19,8 @@ pub const TEGRARM_WAIT_FENCES: u32 = 65536;
 /// The type of a function that is called when a fence has passed. `status` is `NV_OK`, or what `tegrarm_wait` would
 /// return. `user` is the argument of `tegrarm_fence_notify`.
 #[allow(non_camel_case_types)]
-pub type tegrarm_fence_callback = Option<unsafe extern "C" fn(fence: NvU64, status: NV_STATUS, user: *mut c_void)>;
+pub type tegrarm_fence_callback =
+    Option<unsafe extern "C-unwind" fn(fence: NvU64, status: NV_STATUS, user: *mut c_void)>;
 
 /// # Safety
 /// `fences` is NULL or valid for reads of `count` fences.
@@ -135,7 +137,7 @@ pub extern "C" fn tegrarm_fence_notify(
         device.notify(fence, move |result| {
             let status = result.as_ref().map_or_else(report, |()| NV_OK);
             // SAFETY: `callback` is what `tegrarm_fence_notify` asks of its caller, and takes what the caller gave as `user`.
-            unsafe { callback(fence, status, user as *mut c_void) }
+            shield::call("tegrarm_fence_notify", || unsafe { callback(fence, status, user as *mut c_void) });
         })
     })
 }

@@ -2,6 +2,7 @@
 
 use super::super::guard::status;
 use super::super::objects::NV_STATUS;
+use super::super::shield;
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
 use crate::runtime::device::Device;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 /// A function that receives what kernels print. `text` has `size` bytes, which can have any value, and a NUL behind them. It is valid
 /// during the call. `user` is the value that was passed to `tegrarm_printf`.
 #[allow(non_camel_case_types)]
-pub type tegrarm_printf_callback = Option<unsafe extern "C" fn(text: *const c_char, size: usize, user: *mut c_void)>;
+pub type tegrarm_printf_callback =
+    Option<unsafe extern "C-unwind" fn(text: *const c_char, size: usize, user: *mut c_void)>;
 
 /// Calls `callback` with the text that kernels of a device print with `printf`, once for each `printf`. If `callback` is NULL, the text
 /// goes to the program's standard output, as it does when a device has just been opened. `user` is passed to the callback.
@@ -42,7 +44,7 @@ pub extern "C" fn tegrarm_printf(
             each(printed, |text| {
                 let size = text.len() - 1;
                 // SAFETY: the caller of `tegrarm_printf` promises that `callback` can be called with `user` and a text.
-                unsafe { callback(text.as_ptr().cast(), size, user as *mut c_void) }
+                shield::call("tegrarm_printf", || unsafe { callback(text.as_ptr().cast(), size, user as *mut c_void) });
             });
         }));
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::super::guard::status;
 use super::super::objects::NV_STATUS;
+use super::super::shield;
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
 use crate::runtime::profile::{Record, What};
@@ -47,7 +48,7 @@ pub struct tegrarm_profile_record {
 /// The type of a function that is called for work that has finished. `user` is the argument of `tegrarm_profile_start`.
 #[allow(non_camel_case_types)]
 pub type tegrarm_profile_callback =
-    Option<unsafe extern "C" fn(record: *const tegrarm_profile_record, user: *mut c_void)>;
+    Option<unsafe extern "C-unwind" fn(record: *const tegrarm_profile_record, user: *mut c_void)>;
 
 /// Has `callback` called with start and end of each kernel, copy and fill that the device is given from now on.
 ///
@@ -77,7 +78,7 @@ pub extern "C" fn tegrarm_profile_start(
             with_record(record, |record| {
                 // SAFETY: `callback` is what `tegrarm_profile_start` asks of its caller, and takes what the caller gave as
                 // `user`.
-                unsafe { callback(record, user as *mut c_void) }
+                shield::call("tegrarm_profile_start", || unsafe { callback(record, user as *mut c_void) });
             });
         }))
     })
