@@ -11,10 +11,18 @@ use tegrarm_kmd::Errno;
 const GP_GET: usize = 0x88;
 const GP_PUT: usize = 0x8c;
 
+/// Reads the program's entries, as many as a ring can have. The channel is not locked meanwhile, because the memory may
+/// be such that the program itself has to bring it, and whoever closes the channel would wait for it.
+fn entries(call: &Call<'_>, channel: &Channel, args: &nvgpu_submit_gpfifo_args) -> Reply<Vec<u64>> {
+    let room = channel.state.lock().setup.as_ref().map_or(0, |setup| setup.hw.entries);
+    if args.num_entries < room { call.copy_in_array(args.gpfifo, args.num_entries as usize) } else { Ok(Vec::new()) }
+}
+
 pub(super) fn submit_gpfifo(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_submit_gpfifo_args) -> Reply {
     if channel.dead() {
         return Err(Errno::ETIMEDOUT.because("the channel is dead: an error stopped it").into());
     }
+    let theirs = entries(call, channel, args);
     let mut state = channel.state.lock();
     let setup = state.setup.as_ref();
     if setup.is_some_and(|setup| setup.usermode) {
@@ -41,9 +49,9 @@ pub(super) fn submit_gpfifo(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     if args.num_entries + extra > (get + entries - put - 1) % entries {
         return Err(Errno::EAGAIN.because("the ring is full").into());
     }
-    let mut theirs = Vec::new();
-    for i in 0..args.num_entries {
-        theirs.push(call.copy_in_as::<u64>(args.gpfifo.wrapping_add(u64::from(i) * 8))?);
+    let theirs = theirs?;
+    if theirs.len() != args.num_entries as usize {
+        return Err(Errno::EAGAIN.because("the channel got its ring only during the call").into());
     }
     let space = state.space.clone().ok_or(Errno::EINVAL)?;
     let fences = state.setup.as_mut().and_then(|setup| setup.fences.as_mut()).ok_or(Errno::ENOMEM)?;

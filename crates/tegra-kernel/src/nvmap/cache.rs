@@ -5,6 +5,7 @@ use super::NvmapFile;
 use super::buffer::Allocation;
 use crate::dispatch::{Call, Reply};
 use crate::files::Object;
+use crate::rule::Because;
 use std::sync::Arc;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
@@ -37,6 +38,9 @@ fn maintain(call: &Call<'_>, file: &NvmapFile, addr: u64, id: u32, len: u64, op:
     Ok(())
 }
 
+/// The handles of one list. Their number costs a program nothing, because all can lie in one page of zeros.
+const MOST: u32 = 1 << 20;
+
 /// Checks the lists of a maintenance request and does nothing else, as on T194 and T234
 /// (docs/hardware/nvmap.md#cache-list).
 pub(super) fn cache_list(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_cache_op_list) -> Reply {
@@ -44,6 +48,9 @@ pub(super) fn cache_list(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvma
     let none = args.nr == 0 || args.nr > u32::MAX / 4;
     if none || args.handles == 0 || args.offsets == 0 || args.sizes == 0 {
         return Err(Errno::EINVAL.into());
+    }
+    if args.nr > MOST {
+        return Err(Errno::ENOMEM.because(format!("{} handles: the simulator reads at most {MOST}", args.nr)).into());
     }
     let mut ids = Vec::new();
     read_list(call, args.handles, u64::from(args.nr) * 4, |ids_in| {

@@ -115,6 +115,13 @@ fn calls_that_wait_for_their_programs_memory_leave_the_others_alone() {
     assert!(["40 held\n", "no userfaultfd\n"].contains(&&told[..]), "{told}");
 }
 
+/// Neither does a channel that is closed while a submission to it waits.
+#[test]
+fn a_submission_that_waits_for_memory_locks_nothing() {
+    let told = succeeds(&run(&[], &[&compile("submitter")]));
+    assert!(["served\n", "no userfaultfd\n"].contains(&&told[..]), "{told}");
+}
+
 /// More processes run than there are channels, and nothing is left of them.
 #[test]
 fn a_crowd_is_served() {
