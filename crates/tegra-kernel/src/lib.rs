@@ -6,6 +6,7 @@
 //!
 //! Locks may nest in this order: channel, TSG, address space, buffer. No lock is held while the GPU runs.
 
+pub mod budget;
 mod channel;
 mod chip;
 mod config;
@@ -37,16 +38,20 @@ pub use config::{Checks, Chip, Clock, ConfigError, SimConfig};
 pub use ioctls::ioctls;
 pub use release::L4t;
 
+use budget::{Budgets, Resource, Share};
 use chip::ChipData;
 use dispatch::Call;
 use files::{Files, Object};
 use process::{FileId, Process};
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tegra_hw::{GpuPort, HwGpu, Speeds};
 use tegra_mm::{PageTable, memfd};
 use tegrarm_kmd::{Arg, Errno, Node};
+
+/// The nvmap handles of all processes that share a kernel.
+const MOST_HANDLES: u64 = 1 << 20;
 
 /// A booted kernel with one GPU.
 pub struct Kernel {
@@ -70,6 +75,8 @@ pub struct Kernel {
     domains: nvsched::Domains,
     fifo: ctrl_fifo::Fifo,
     tracer: ctxsw::Tracer,
+    /// What each process may take, if several share the kernel.
+    budgets: OnceLock<Arc<Budgets>>,
     /// The number of ctrl nodes opened so far. Their instance ids count from 1.
     instances: AtomicU64,
     /// The number of anonymous files made so far, for their labels.
@@ -117,10 +124,29 @@ impl Kernel {
             domains: nvsched::Domains::default(),
             fifo: ctrl_fifo::Fifo::default(),
             tracer: ctxsw::Tracer::default(),
+            budgets: OnceLock::new(),
             instances: AtomicU64::new(0),
             labels: AtomicU64::new(0),
             gpu,
         })
+    }
+
+    /// Divides what there is among the processes that call. `total` says how much there is of what the kernel does not
+    /// know.
+    pub fn divide(&self, total: impl Fn(Resource) -> u64) -> Arc<Budgets> {
+        let all = |resource| match resource {
+            Resource::Mappings => tegra_mm::mappings_for_buffers() as u64,
+            Resource::Handles => MOST_HANDLES,
+            Resource::Memory => self.nvmap.system_memory().0,
+            Resource::Channels | Resource::Groups => channel::CHANNELS.into(),
+            resource => total(resource),
+        };
+        self.budgets.get_or_init(|| Budgets::new(all)).clone()
+    }
+
+    /// Takes something for the process that makes a call.
+    fn take(&self, resource: Resource, process: &dyn Process, amount: u64) -> Result<Option<Share>, Errno> {
+        self.budgets.get().map(|budgets| budgets.take(resource, process.pid(), amount)).transpose()
     }
 
     /// The number of SMs of the GPU.

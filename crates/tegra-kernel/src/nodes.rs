@@ -96,7 +96,7 @@ pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> R
     match kind(path).filter(|kind| kind.exists(kernel)).ok_or(Errno::ENOENT)? {
         Kind::Nvmap => kernel.anonymous("nvmap", Object::Nvmap(Arc::new(kernel.nvmap.open(process.pid())))),
         Kind::Ctrl => {
-            let (fd, ctrl) = Ctrl::open(kernel)?;
+            let (fd, ctrl) = Ctrl::open(kernel, process)?;
             kernel.enter(ctrl.file, Object::Ctrl(ctrl));
             Ok(fd)
         }
@@ -105,7 +105,7 @@ pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> R
             let file = Tsg::create(&call)?.open(&call, None);
             kernel.anonymous("tsg", Object::Tsg(Arc::new(file)))
         }
-        Kind::Channel => Channel::open_file(kernel, 0),
+        Kind::Channel => Channel::open_file(&call, 0),
         Kind::Debugger { profiler } => Debugger::open(kernel, profiler),
         // On these chips, neither release lets a profiler belong to a context.
         Kind::ContextProfiler => Err(Errno::EINVAL),

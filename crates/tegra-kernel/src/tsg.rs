@@ -16,6 +16,7 @@ use super::ids::Lowest;
 use super::nvsched::Domain;
 use super::profiler::ProfilerObject;
 use super::sched::Scheduling;
+use crate::budget::{Resource, Share};
 use crate::process::FileId;
 use crate::release::PerRelease;
 use crate::rule::Because;
@@ -98,6 +99,7 @@ pub(super) struct Tsg {
     /// The profiler object that measures it.
     pub profiler: Mutex<Weak<ProfilerObject>>,
     ids: Arc<Lowest>,
+    _share: Option<Share>,
     scheduling: Arc<Scheduling>,
     gpu: Arc<dyn GpuPort>,
 }
@@ -142,6 +144,7 @@ impl Tsg {
     /// Makes a new group. The error is `ENOMEM` when all ids are in use.
     pub(super) fn create(call: &Call<'_>) -> Result<Arc<Tsg>, Errno> {
         let kernel = call.kernel;
+        let share = kernel.take(Resource::Groups, call.process, 1)?;
         let id = kernel.tsg_ids.take().ok_or_else(|| Errno::ENOMEM.because("all TSGs are in use"))?;
         let pid = call.process.pid();
         let hw = Arc::new(HwTsg::new(id, pid, kernel.chip.sm_count() as usize, kernel.hw.clone()));
@@ -162,7 +165,8 @@ impl Tsg {
         };
         let (ids, scheduling) = (kernel.tsg_ids.clone(), kernel.scheduling.clone());
         let (profiler, gpu) = (Mutex::default(), kernel.gpu.clone());
-        let tsg = Tsg { hw, events, state: Mutex::new(state), pid, profiler, ids, scheduling, gpu };
+        let state = Mutex::new(state);
+        let tsg = Tsg { hw, events, state, pid, profiler, ids, scheduling, gpu, _share: share };
         let tsg = Arc::new(tsg);
         kernel.scheduling.added(&tsg);
         Ok(tsg)

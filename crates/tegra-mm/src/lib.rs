@@ -12,4 +12,5 @@ pub mod whole;
 pub use backing::{Backing, Nature, SYNCPOINT_STRIDE};
 pub use buddy::{Buddy, PageClass};
 pub use drawer::{Kept, keep_here};
+pub use mappings::most as mappings_for_buffers;
 pub use page_table::{Access, Extent, FaultKind, MmuFault, PageTable};

@@ -18,6 +18,7 @@ use super::ids::Stack;
 use super::nvmap::Buffer;
 use super::space::AddressSpace;
 use super::tsg::{self, Tsg};
+use crate::budget::{Resource, Share};
 use crate::release::PerRelease;
 use crate::rule::Because;
 pub(super) use host1x::{Host1x, ROWS as HOST1X_ROWS};
@@ -86,6 +87,7 @@ pub(super) struct Channel {
     closed: AtomicBool,
     this: Weak<Channel>,
     ids: Arc<Stack>,
+    _share: Option<Share>,
 }
 
 /// The state that ioctls change. Its lock serialises the ioctls of one channel, as nvgpu's mutex does.
@@ -107,7 +109,9 @@ pub(super) struct ChannelState {
 
 impl Channel {
     /// A fresh channel: watched, unserviceable. `ENOMEM` when all ids are taken.
-    fn create(kernel: &Kernel, runlist: u32) -> Result<Arc<Channel>, Errno> {
+    fn create(call: &Call<'_>, runlist: u32) -> Result<Arc<Channel>, Errno> {
+        let kernel = call.kernel;
+        let share = kernel.take(Resource::Channels, call.process, 1)?;
         let id = kernel.channel_ids.take().ok_or_else(|| Errno::ENOMEM.because("all channels are in use"))?;
         let state = ChannelState {
             space: None,
@@ -128,17 +132,19 @@ impl Channel {
             closed: AtomicBool::new(false),
             this: this.clone(),
             ids: kernel.channel_ids.clone(),
+            _share: share,
         }))
     }
 
     /// A new channel in the caller's descriptor table.
     pub(super) fn open(call: &Call<'_>, runlist: u32) -> Result<RawFd, Errno> {
-        call.process.install(Channel::open_file(call.kernel, runlist)?)
+        call.process.install(Channel::open_file(call, runlist)?)
     }
 
     /// A new channel's file.
-    pub(super) fn open_file(kernel: &Arc<Kernel>, runlist: u32) -> Result<std::os::fd::OwnedFd, Errno> {
-        let channel = Channel::create(kernel, runlist)?;
+    pub(super) fn open_file(call: &Call<'_>, runlist: u32) -> Result<std::os::fd::OwnedFd, Errno> {
+        let kernel = call.kernel;
+        let channel = Channel::create(call, runlist)?;
         kernel.doorbells.channel_opened();
         kernel.anonymous("", Object::Channel(channel.clone())).inspect_err(|_| channel.close(kernel))
     }

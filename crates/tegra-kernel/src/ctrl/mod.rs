@@ -13,7 +13,8 @@ pub(super) use doorbell::Doorbells;
 
 use super::Kernel;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
-use crate::process::FileId;
+use crate::budget::{Resource, Share};
+use crate::process::{FileId, Process};
 use crate::release::PerRelease;
 use crate::rule::Because;
 use clocks::Session;
@@ -95,11 +96,13 @@ pub(super) struct Ctrl {
     /// The number of share tokens that were made from it so far.
     pub tokens: AtomicU64,
     session: Session,
+    _share: Option<Share>,
 }
 
 impl Ctrl {
     /// Opens the node. Its file is the doorbell page.
-    pub(super) fn open(kernel: &Kernel) -> Result<(OwnedFd, Arc<Ctrl>), Errno> {
+    pub(super) fn open(kernel: &Kernel, process: &dyn Process) -> Result<(OwnedFd, Arc<Ctrl>), Errno> {
+        let share = kernel.take(Resource::Mappings, process, 1)?;
         let fd = memfd::create("nvhost-ctrl", DOORBELL_SIZE as u64)?;
         let own = memfd::stow(memfd::duplicate(&fd)?)?;
         let doorbell = Place { backing: Arc::new(Backing::from_memfd(own, DOORBELL_SIZE)?), offset: 0 };
@@ -109,6 +112,7 @@ impl Ctrl {
             doorbell,
             tokens: AtomicU64::new(0),
             session: Session::default(),
+            _share: share,
         });
         kernel.doorbells.watch(&ctrl);
         kernel.tokens.opened(&ctrl);

@@ -3,6 +3,7 @@
 use super::NvmapFile;
 use super::buffer::{Allocation, Buffer};
 use super::heaps::Memory;
+use crate::budget::Resource;
 use crate::dispatch::{Call, Reply, as_r36};
 use crate::rule::Because;
 use std::sync::Arc;
@@ -51,9 +52,12 @@ pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, 
             return Err(Errno::EINVAL.because("the heaps IVM and VIDMEM cannot be asked for together with others"));
         }
         let reserve = |heap| Some((heap, memory.reserve(heap, size)?));
-        let (heap, reservation) = order(mask, size)
+        let (heap, mut reservation) = order(mask, size)
             .find_map(reserve)
             .ok_or_else(|| Errno::ENOMEM.because(format!("no heap of the mask {mask:#x} has {size:#x} bytes left")))?;
+        if heap == NVMAP_HEAP_IOVMM {
+            reservation.share = call.kernel.take(Resource::Memory, call.process, size)?;
+        }
         let secure = mask & NVMAP_HEAP_CARVEOUT_VPR != 0;
         let flags = if secure { flags & !NVMAP_HANDLE_CACHE_FLAG } else { flags };
         Ok((Allocation { heap, flags, align: align.max(4096) }, reservation))

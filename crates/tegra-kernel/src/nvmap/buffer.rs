@@ -1,6 +1,7 @@
 //! A buffer. Both nvmap handles and dmabufs stand for one.
 
 use super::heaps::Reservation;
+use crate::budget::Share;
 use crate::process::FileId;
 use crate::rule::Because;
 use parking_lot::Mutex;
@@ -44,6 +45,7 @@ pub(crate) struct Buffer {
     /// The dmabuf of pages from FROM_VA. It is an empty file, because these pages cannot be mapped through it.
     stub: OnceLock<Kept>,
     pub registration: Mutex<Option<Registration>>,
+    _share: Option<Share>,
 }
 
 /// The place of the buffer's pages, after the allocation, and the bytes that it takes from a heap.
@@ -73,7 +75,7 @@ impl Dmabuf {
 }
 
 impl Buffer {
-    pub(super) fn new(serial: u64, size: u64, asked: u64) -> Buffer {
+    pub(super) fn new(serial: u64, size: u64, asked: u64, share: Option<Share>) -> Buffer {
         Buffer {
             serial,
             size,
@@ -83,13 +85,14 @@ impl Buffer {
             identity: OnceLock::new(),
             stub: OnceLock::new(),
             registration: Mutex::new(None),
+            _share: share,
         }
     }
 
     /// A buffer made of a caller's pinned pages.
-    pub(super) fn pinned(serial: u64, pages: Backing, allocation: Allocation) -> Buffer {
+    pub(super) fn pinned(serial: u64, pages: Backing, allocation: Allocation, share: Option<Share>) -> Buffer {
         let size = pages.len() as u64;
-        let buffer = Buffer::new(serial, size, size);
+        let buffer = Buffer::new(serial, size, size, share);
         buffer.state.lock().allocation = Some(allocation);
         buffer.memory.get_or_init(|| Arc::new(pages));
         buffer

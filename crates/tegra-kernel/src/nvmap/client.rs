@@ -2,17 +2,23 @@
 
 use super::buffer::{Allocation, Buffer};
 use super::heaps::Memory;
+use crate::budget::Share;
 use crate::chip::ChipData;
 use crate::config::SimConfig;
 use crate::release::L4t;
+use crate::rule::Because;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use tegra_mm::Backing;
+use tegrarm_kmd::Errno;
 
 /// The first handle id that nvmap hands out (docs/hardware/nvmap.md#handle-ids).
 const FIRST_ID: u32 = 0x7fff_ffff;
+
+/// The tags that may have labels. They stay when their processes end.
+const MOST_LABELS: usize = 1 << 16;
 
 /// The reference of one id to a buffer.
 #[derive(Clone, Debug)]
@@ -25,7 +31,7 @@ pub(crate) struct HandleRef {
 /// The ids of one client. A client is a process on r36 and an open node on r35.
 #[derive(Debug)]
 pub(crate) struct Client {
-    handles: Mutex<BTreeMap<u32, HandleRef>>,
+    handles: Mutex<BTreeMap<u32, (HandleRef, Option<Share>)>>,
     live: Arc<AtomicUsize>,
 }
 
@@ -37,7 +43,7 @@ pub(crate) struct NvmapFile {
 
 impl Client {
     pub(super) fn get(&self, id: u32) -> Option<HandleRef> {
-        self.handles.lock().get(&id).cloned()
+        self.handles.lock().get(&id).map(|(handle, _)| handle.clone())
     }
 
     pub(super) fn remove(&self, id: u32) {
@@ -97,17 +103,17 @@ impl Device {
     }
 
     /// Makes a buffer that has no memory yet: `asked` bytes, rounded up to `size`.
-    pub(super) fn new_buffer(&self, size: u64, asked: u64) -> Arc<Buffer> {
-        Arc::new(Buffer::new(self.serial.fetch_add(1, Ordering::Relaxed), size, asked))
+    pub(super) fn new_buffer(&self, size: u64, asked: u64, share: Option<Share>) -> Arc<Buffer> {
+        Arc::new(Buffer::new(self.serial.fetch_add(1, Ordering::Relaxed), size, asked, share))
     }
 
     /// Makes a buffer of a caller's pages.
-    pub(super) fn pinned_buffer(&self, pages: Backing, allocation: Allocation) -> Arc<Buffer> {
-        Arc::new(Buffer::pinned(self.serial.fetch_add(1, Ordering::Relaxed), pages, allocation))
+    pub(super) fn pinned_buffer(&self, pages: Backing, allocation: Allocation, share: Option<Share>) -> Arc<Buffer> {
+        Arc::new(Buffer::pinned(self.serial.fetch_add(1, Ordering::Relaxed), pages, allocation, share))
     }
 
     /// Gives a client a new id for a buffer.
-    pub(super) fn add_handle(&self, client: &Client, handle: HandleRef) -> u32 {
+    pub(super) fn add_handle(&self, client: &Client, handle: HandleRef, share: Option<Share>) -> u32 {
         let mut handles = client.handles.lock();
         let id = if self.l4t.is_r35() {
             let taken = (FIRST_ID..).zip(handles.keys()).take_while(|(id, used)| id == *used).count();
@@ -121,18 +127,22 @@ impl Device {
                 }
             }
         };
-        handles.insert(id, handle);
+        handles.insert(id, (handle, share));
         self.live.fetch_add(1, Ordering::Relaxed);
         id
     }
 
-    pub(super) fn label_tag(&self, tag: u32, label: Vec<u8>) {
+    /// Gives a tag a label, or takes its label away if it is empty. The error is `ENOMEM` for too many tags.
+    pub(super) fn label_tag(&self, tag: u32, label: Vec<u8>) -> Result<(), Errno> {
         let mut labels = self.labels.lock();
         if label.is_empty() {
-            labels.remove(&tag)
+            labels.remove(&tag);
+        } else if labels.len() < MOST_LABELS || labels.contains_key(&tag) {
+            labels.insert(tag, label);
         } else {
-            labels.insert(tag, label)
-        };
+            return Err(Errno::ENOMEM.because(format!("{MOST_LABELS} tags have labels")));
+        }
+        Ok(())
     }
 
     /// The number of ids in use.

@@ -3,6 +3,7 @@
 use super::NvmapFile;
 use super::buffer::Allocation;
 use super::client::HandleRef;
+use crate::budget::Resource;
 use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
 use std::sync::Arc;
@@ -27,11 +28,12 @@ pub(super) fn from_va(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_c
     if !vma.write && !read_only {
         return Err(Errno::EINVAL.because("the pages are read-only: the flags need NVMAP_HANDLE_RO").into());
     }
+    let share = call.kernel.take(Resource::Mappings, call.process, 1)?;
     let pages = call.process.pin(args.va, rounded, !read_only)?;
     let allocation = Allocation { heap: NVMAP_HEAP_IOVMM, flags: args.flags, align: 4096 };
-    let buffer = nvmap.pinned_buffer(pages, allocation);
+    let buffer = nvmap.pinned_buffer(pages, allocation, share);
     // The low half of the field that contained the 64-bit size returns the handle.
-    let id = nvmap.add_handle(&file.client, HandleRef { buffer, read_only });
+    let id = super::add_handle(call, file, HandleRef { buffer, read_only })?;
     args.size64 = args.size64 & !0xffff_ffff | u64::from(id);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Heaps: system memory and carveouts, their free bytes, and the ioctls that report them.
 
 use super::NvmapFile;
+use crate::budget::Share;
 use crate::chip::Carveout;
 use crate::dispatch::{Call, Reply, as_r36};
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub(crate) struct Reservation {
     memory: Arc<Memory>,
     heap: u32,
     size: u64,
+    /// What it counts in the budget of the process.
+    pub(super) share: Option<Share>,
 }
 
 impl Drop for Reservation {
@@ -75,7 +78,7 @@ impl Memory {
         let heap = self.heap(bit)?;
         let fits = |used: u64| used.checked_add(size).filter(|used| *used <= heap.total);
         heap.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).ok()?;
-        Some(Reservation { memory: self.clone(), heap: bit, size })
+        Some(Reservation { memory: self.clone(), heap: bit, size, share: None })
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) use client::{Device, NvmapFile};
 use super::dispatch::{self, Call, Reply, Stop, typed};
 use super::files::Object;
 use super::release::Releases;
+use crate::budget::Resource;
 use crate::rule::{self, Because};
 use client::HandleRef;
 use std::os::fd::RawFd;
@@ -164,8 +165,15 @@ fn create_64(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut [u32; 2]) -> Rep
 fn new_handle(call: &Call<'_>, file: &NvmapFile, size: u64) -> Reply<u32> {
     let rounded = size.checked_next_multiple_of(4096).filter(|_| size > 0);
     let rounded = rounded.ok_or_else(|| Errno::EINVAL.because("a buffer of no bytes, or of more than there are"))?;
-    let buffer = call.kernel.nvmap.new_buffer(rounded, size);
-    Ok(call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer, read_only: false }))
+    let mapping = call.kernel.take(Resource::Mappings, call.process, 1)?;
+    let buffer = call.kernel.nvmap.new_buffer(rounded, size, mapping);
+    add_handle(call, file, HandleRef { buffer, read_only: false })
+}
+
+/// Gives the client a new id.
+fn add_handle(call: &Call<'_>, file: &NvmapFile, handle: HandleRef) -> Reply<u32> {
+    let share = call.kernel.take(Resource::Handles, call.process, 1)?;
+    Ok(call.kernel.nvmap.add_handle(&file.client, handle, share))
 }
 
 /// Frees a handle. The value of the argument is the handle. This call never fails.
@@ -199,7 +207,7 @@ fn get_fd(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle
 
 fn from_fd(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle) -> Reply {
     let Dmabuf { buffer, read_only } = call.dmabuf(args.size as RawFd)?;
-    args.handle = call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer, read_only });
+    args.handle = add_handle(call, file, HandleRef { buffer, read_only })?;
     Ok(())
 }
 
@@ -209,7 +217,7 @@ fn duplicate(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_duplicate_
     if handle.read_only && !read_only {
         return Err(Errno::EPERM.because("the handle is read-only, and its duplicate would not be").into());
     }
-    args.dup_handle = call.kernel.nvmap.add_handle(&file.client, HandleRef { buffer: handle.buffer, read_only });
+    args.dup_handle = add_handle(call, file, HandleRef { buffer: handle.buffer, read_only })?;
     Ok(())
 }
 
@@ -218,6 +226,5 @@ fn set_tag_label(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_set_tag_l
     const MAX: usize = 31;
     let mut label = vec![0; (args.len as usize).min(MAX)];
     call.copy_in(args.addr, &mut label)?;
-    call.kernel.nvmap.label_tag(args.tag, label);
-    Ok(())
+    Ok(call.kernel.nvmap.label_tag(args.tag, label)?)
 }

@@ -51,7 +51,7 @@ impl Supervisor {
         let mut adopted = self.adopted.lock();
         let known = |a: &&Adopted| sys::same_open_file(a.seen.as_fd(), seen.as_fd());
         if let Some(known) = adopted.iter().find(known) {
-            let file = self.once_more(known, target.read_only(fd))?;
+            let file = self.once_more(target.pid(), known, target.read_only(fd))?;
             return target.replace(fd, file.as_fd()).map(|()| true);
         }
         let real = self.kernel.open(target, path)?;
@@ -61,19 +61,19 @@ impl Supervisor {
             None => Real::Memory(memfd::stow(memfd::duplicate(&real)?)?),
         };
         let real = if target.read_only(fd) { for_reading(real) } else { real };
-        target.replace(fd, self.closes.hand_out(real)?.as_fd())?;
+        target.replace(fd, self.closes.hand_out(real, target.pid())?.as_fd())?;
         self.observe(|o| o.opened(target.pid(), path, fd));
         adopted.push(Adopted { seen, id, real: kept });
         Ok(true)
     }
 
     /// Gets another descriptor of a node's file that some program has already.
-    fn once_more(&self, known: &Adopted, read_only: bool) -> Result<OwnedFd, Errno> {
+    fn once_more(&self, process: i32, known: &Adopted, read_only: bool) -> Result<OwnedFd, Errno> {
         match &known.real {
             Real::Memory(file) => {
                 let file = memfd::duplicate(file)?;
                 self.kernel.handed_out_again(known.id);
-                self.closes.hand_out(if read_only { for_reading(file) } else { file })
+                self.closes.hand_out(if read_only { for_reading(file) } else { file }, process)
             }
             Real::There(pid, fd) => {
                 let file = sys::steal_fd(sys::pidfd(*pid)?.as_fd(), *fd)?;

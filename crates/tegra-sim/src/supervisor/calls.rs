@@ -212,7 +212,7 @@ impl Supervisor {
                 self.tell_closed();
                 let real = self.kernel.open(target, path)?;
                 let reading = flags & libc::O_ACCMODE == libc::O_RDONLY;
-                self.closes.hand_out(if reading { super::adopt::for_reading(real) } else { real })?
+                self.closes.hand_out(if reading { super::adopt::for_reading(real) } else { real }, target.pid())?
             }
             Entry::Text(_) => self.open_text(target.pid(), path, flags)?,
             Entry::Census => self.open_census()?,
@@ -267,7 +267,7 @@ impl Supervisor {
         };
         let mut bytes = before.clone();
         let mut result = self.kernel.ioctl(target, fd, request, argument.pass(&mut bytes));
-        if result == Err(Errno::ENOMEM) {
+        if matches!(result, Err(Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE)) {
             // The resource may be held by files that were closed meanwhile, so these are ended before the call is made
             // again.
             self.tell_all_closed();

@@ -25,6 +25,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tegra_kernel::Kernel;
+use tegra_kernel::budget::{Budgets, Resource, Share};
 use tegra_kernel::process::FileId;
 use tegra_mm::{Kept, memfd};
 
@@ -36,6 +37,7 @@ const MOMENT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Closes {
     kernel: Arc<Kernel>,
+    budgets: Arc<Budgets>,
     closed: Inotify,
     hung_up: Epoll,
     table: Mutex<Table>,
@@ -70,6 +72,7 @@ struct Memory {
     /// The number of the first open file that programs got, and how many they got.
     first: u64,
     handed_out: usize,
+    _share: Share,
 }
 
 /// A file that programs have no more, the number of its first descriptor, and how many descriptors they got.
@@ -85,6 +88,7 @@ struct Peer {
     id: FileId,
     /// The supervisor's end of the socket or pipe.
     _end: OwnedFd,
+    _share: Share,
 }
 
 impl Closes {
@@ -92,13 +96,14 @@ impl Closes {
     ///
     /// # Errors
     /// The errno of `inotify_init(2)` or `epoll_create(2)`, or that of asking for a lease.
-    pub fn new(kernel: Arc<Kernel>) -> Result<Closes, Errno> {
+    pub fn new(kernel: Arc<Kernel>, budgets: Arc<Budgets>) -> Result<Closes, Errno> {
         // Without leases no file would ever end. Without memfds there is none, and its opening says so.
         if let Ok(sample) = memfd::create("sample", 0) {
             is_alone(memfd::reopen(sample.as_fd(), OFlag::O_RDWR)?.as_fd())?;
         }
         Ok(Closes {
             kernel,
+            budgets,
             closed: Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?,
             hung_up: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?,
             table: Mutex::default(),
@@ -110,17 +115,21 @@ impl Closes {
     /// the program. If the program does not get it, dropping the result counts as a close.
     ///
     /// # Errors
-    /// The errno of the system calls. The next look finds the file closed.
-    pub fn hand_out(&self, file: OwnedFd) -> Result<OwnedFd, Errno> {
+    /// `EMFILE` and `ENFILE` if `process` has too many files, or all processes together; the errno of the system calls. The next look finds the file closed.
+    pub fn hand_out(&self, file: OwnedFd, process: i32) -> Result<OwnedFd, Errno> {
         let stat = fstat(&file)?;
         let id = FileId { dev: stat.st_dev, ino: stat.st_ino };
         let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
-        let watched = if kind == SFlag::S_IFREG { self.watch_memory(id, file) } else { self.watch_peer(id, file) };
+        let watched = if kind == SFlag::S_IFREG {
+            self.watch_memory(id, file, process)
+        } else {
+            self.watch_peer(id, file, process)
+        };
         // The file is not ended at once, because the kernel may be executing a call on it.
         watched.inspect_err(|_| self.table.lock().lost.push(id))
     }
 
-    fn watch_memory(&self, id: FileId, file: OwnedFd) -> Result<OwnedFd, Errno> {
+    fn watch_memory(&self, id: FileId, file: OwnedFd, process: i32) -> Result<OwnedFd, Errno> {
         let mode = OFlag::from_bits_truncate(fcntl(&file, FcntlArg::F_GETFL)?) & OFlag::O_ACCMODE;
         let theirs = memfd::reopen(file.as_fd(), mode)?;
         let mut table = self.table.lock();
@@ -130,13 +139,14 @@ impl Closes {
             known.handed_out += 1;
             return Ok(theirs);
         }
+        let share = self.budgets.take(Resource::Files, process, 1)?;
         let probe = Kept::new(memfd::reopen(file.as_fd(), OFlag::O_RDWR)?)?;
         let watch = self.watch(file.as_fd());
         match watch {
             Some(watch) => drop(table.watches.insert(watch, id)),
             None => drop(table.unwatched.insert(id)),
         }
-        table.memory.insert(id, Memory { watch, probe, first, handed_out: 1 });
+        table.memory.insert(id, Memory { watch, probe, first, handed_out: 1, _share: share });
         Ok(theirs)
     }
 
@@ -160,15 +170,16 @@ impl Closes {
         }
     }
 
-    fn watch_peer(&self, id: FileId, file: OwnedFd) -> Result<OwnedFd, Errno> {
+    fn watch_peer(&self, id: FileId, file: OwnedFd, process: i32) -> Result<OwnedFd, Errno> {
         // A file of which the supervisor has no end does not belong to the kernel.
         let Some(end) = self.kernel.our_end(id) else { return Ok(file) };
+        let share = self.budgets.take(Resource::Ends, process, 1)?;
         let mut table = self.table.lock();
         table.numbers += 1;
         let number = table.numbers;
         // Hang-ups are always reported, here once for each file.
         self.hung_up.add(&end, EpollEvent::new(EpollFlags::EPOLLET, number))?;
-        table.peers.insert(number, Peer { id, _end: end });
+        table.peers.insert(number, Peer { id, _end: end, _share: share });
         Ok(file)
     }
 

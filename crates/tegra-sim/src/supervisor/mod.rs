@@ -41,7 +41,7 @@ use parking_lot::Mutex;
 use repeat::Unheard;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tegra_kernel::Kernel;
+use tegra_kernel::{Kernel, budget};
 use tegrarm_abi::nvgpu::channel::{NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, NVGPU_IOCTL_CHANNEL_OPEN};
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CHANNEL, NVGPU_GPU_IOCTL_OPEN_TSG};
 use tegrarm_abi::nvgpu::profiler::*;
@@ -113,9 +113,16 @@ pub trait Observer: Send + Sync {
     fn ended(&self, _trapped: u64) {}
 }
 
+/// What there is of everything that processes divide among themselves and that the kernel does not count: open files,
+/// files of sysfs that are open for writing, and calls that sleep, each in a thread.
+const MOST_FILES: u64 = 1 << 16;
+const MOST_WRITERS: u64 = 2048;
+const MOST_SLEEPERS: u64 = 4096;
+
 /// A simulated kernel and the board's file tree, for a tree of processes.
 struct Supervisor {
     kernel: Arc<Kernel>,
+    budgets: Arc<budget::Budgets>,
     broken: Broken,
     tree: Tree,
     observers: Vec<Arc<dyn Observer>>,
@@ -146,19 +153,36 @@ impl Supervisor {
         let there = |paths: Vec<String>| paths.into_iter().filter(|p| !broken.lacks(p)).collect::<Vec<_>>();
         let tree = Tree::new(&there(kernel.node_paths()), &there(kernel.text_paths()))
             .map_err(|why| RunError::Files { directory: std::env::temp_dir(), why })?;
-        let closes = Closes::new(kernel.clone()).map_err(|e| RunError::Host {
+        // Every descriptor of this process belongs to the simulator, so that up to half of the limit can hold files of
+        // buffers. Events and fences have two each.
+        let (_, descriptors) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+        tegra_mm::keep_here(usize::try_from(descriptors / 2).unwrap_or(0));
+        let budgets = kernel.divide(|resource| match resource {
+            budget::Resource::Ends => (descriptors / 8).min(MOST_FILES),
+            budget::Resource::Writers => MOST_WRITERS,
+            budget::Resource::Sleepers => MOST_SLEEPERS,
+            _ => MOST_FILES,
+        });
+        let closes = Closes::new(kernel.clone(), budgets.clone()).map_err(|e| RunError::Host {
             what: "inotify, epoll or leases (/proc/sys/fs/leases-enable)",
             why: e.into(),
         })?;
-        // Every descriptor of this process belongs to the simulator, so that up to half of the limit can hold files of
-        // buffers.
-        if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-            tegra_mm::keep_here(usize::try_from(most / 2).unwrap_or(0));
-        }
         let (texts, adopted, writers) = Default::default();
         let unheard = (waiting == Waiting::Interruptible).then(Unheard::default);
-        let supervisor =
-            Supervisor { kernel, broken, tree, observers, launches, texts, adopted, writers, closes, waiting, unheard };
+        let supervisor = Supervisor {
+            kernel,
+            budgets,
+            broken,
+            tree,
+            observers,
+            launches,
+            texts,
+            adopted,
+            writers,
+            closes,
+            waiting,
+            unheard,
+        };
         supervisor.refresh_texts();
         Ok(supervisor)
     }

@@ -215,7 +215,7 @@ impl Process for Target<'_> {
     }
 
     fn install(&self, file: OwnedFd) -> Result<RawFd, Errno> {
-        self.give(self.closes.hand_out(file)?.as_fd(), true)
+        self.give(self.closes.hand_out(file, self.pid())?.as_fd(), true)
     }
 
     fn close(&self, fd: RawFd) {

@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tegra_kernel::budget::Resource;
 use tegrarm_kmd::Errno;
 
 /// The least and the greatest number of threads. With fewer threads, one call would delay all others.
@@ -27,8 +28,6 @@ const MOST_OF_ALL: usize = 512;
 /// From this number of calls on, what one process has of them is counted. More than this many of its calls are refused.
 const CROWD: usize = 32;
 const FOR_ONE: usize = 64;
-/// The calls that may sleep at the same time. Each has a thread.
-const SLEEPERS: usize = 4096;
 
 /// The state that the threads share.
 pub struct Service {
@@ -43,7 +42,6 @@ pub struct Service {
     all: AtomicUsize,
     /// The callers of the calls that are being answered, as threads of theirs.
     callers: Mutex<Vec<i32>>,
-    sleepers: AtomicUsize,
 }
 
 impl Service {
@@ -53,8 +51,8 @@ impl Service {
     /// The system's error, if it gives no thread at all.
     pub fn start(supervisor: Arc<Supervisor>, listener: OwnedFd) -> io::Result<Arc<Service>> {
         let wanted = std::thread::available_parallelism().map_or(FEWEST, usize::from).clamp(FEWEST, MOST);
-        let (trapped, idle, all, callers, sleepers) = Default::default();
-        let service = Arc::new(Service { supervisor, listener, trapped, wanted, idle, all, callers, sleepers });
+        let (trapped, idle, all, callers) = Default::default();
+        let service = Arc::new(Service { supervisor, listener, trapped, wanted, idle, all, callers });
         for number in 0..wanted {
             match service.add(format!("calls-{number}")) {
                 Ok(()) => {}
@@ -133,17 +131,16 @@ impl Service {
             return self.take(&call);
         }
         let own = self.clone();
-        let asleep = self.sleepers.fetch_add(1, Ordering::Relaxed);
-        let sleep = move || {
-            own.answer(&call);
-            own.sleepers.fetch_sub(1, Ordering::Relaxed);
-        };
-        let started = match asleep < SLEEPERS {
-            true => std::thread::Builder::new().name("sleeper".to_owned()).spawn(sleep).map(drop),
-            false => Err(io::Error::other(format!("{SLEEPERS} calls sleep already"))),
-        };
+        let process = thread_group(call.pid as i32).unwrap_or(call.pid as i32);
+        let share = self.supervisor.budgets.take(Resource::Sleepers, process, 1);
+        let started = share.map_err(io::Error::from).and_then(|share| {
+            let sleep = move || {
+                own.answer(&call);
+                drop(share);
+            };
+            std::thread::Builder::new().name("sleeper".to_owned()).spawn(sleep).map(drop)
+        });
         if let Err(e) = started {
-            self.sleepers.fetch_sub(1, Ordering::Relaxed);
             tracing::warn!("there is no thread for a call that may sleep: {e}");
             sys::reply(self.listener.as_fd(), call.id, Reply::Error(Errno::ENOMEM));
         }
@@ -159,8 +156,10 @@ impl Service {
         };
         let process = if others.is_empty() { None } else { thread_group(tid) };
         let own = others.iter().filter(|other| thread_group(**other) == process).count();
-        if own > FOR_ONE {
-            tracing::warn!("process {process:?} has {FOR_ONE} calls that are not answered yet: ENOMEM for one more");
+        // A process that starts others has no more calls with them than half of what is left.
+        let allowed = FOR_ONE.min(MOST_OF_ALL.saturating_sub(others.len() - own) / 2);
+        if own > allowed {
+            tracing::warn!("process {process:?} has {allowed} calls that are not answered yet: ENOMEM for one more");
             sys::reply(self.listener.as_fd(), call.id, Reply::Error(Errno::ENOMEM));
         } else {
             self.answer(call);

@@ -11,10 +11,8 @@ use std::io::{ErrorKind, PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
+use tegra_kernel::budget::{Resource, Share};
 
-/// The files that one process may have open, and all processes together.
-const FOR_ONE: usize = 256;
-const FOR_ALL: usize = 2048;
 /// Linux takes a page from one write to such a file. A longer line is more than one write.
 const PAGE: usize = 4096;
 
@@ -39,6 +37,7 @@ struct Writer {
     pipe: PipeReader,
     /// The beginning of a line that has not ended.
     line: Vec<u8>,
+    _share: Share,
 }
 
 impl Writers {
@@ -49,25 +48,14 @@ impl Writers {
     /// making a pipe or the thread.
     pub fn open(&self, supervisor: &Arc<Supervisor>, pid: i32, path: &str) -> Result<OwnedFd, Errno> {
         let mut state = self.state.lock();
-        let own = state.open.values().filter(|writer| writer.pid == pid).count();
-        let refused = match (own, state.open.len()) {
-            (FOR_ONE.., _) => Some((Errno::EMFILE, FOR_ONE, "a process may have")),
-            (_, FOR_ALL..) => Some((Errno::ENFILE, FOR_ALL, "all processes together may have")),
-            _ => None,
-        };
-        if let Some((errno, most, who)) = refused {
-            tracing::warn!(
-                "{path} was not opened for process {pid}: {who} {most} such files open for writing: {errno:?}"
-            );
-            return Err(errno);
-        }
+        let share = supervisor.budgets.take(Resource::Writers, pid, 1)?;
         let ready = state.start(supervisor)?;
         let (pipe, theirs) = std::io::pipe().map_err(|_| Errno::EMFILE)?;
         fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         state.numbers += 1;
         let number = state.numbers;
         ready.add(&pipe, EpollEvent::new(EpollFlags::EPOLLIN, number))?;
-        state.open.insert(number, Writer { pid, path: path.to_owned(), pipe, line: Vec::new() });
+        state.open.insert(number, Writer { pid, path: path.to_owned(), pipe, line: Vec::new(), _share: share });
         Ok(theirs.into())
     }
 

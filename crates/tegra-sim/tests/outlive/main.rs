@@ -108,6 +108,13 @@ fn the_last_buffer_is_refused_and_the_board_works_on() {
     assert!(taken <= most / 8 * 7, "{taken} buffers");
 }
 
+/// A process that takes all that it can get leaves others enough to open a device and work.
+#[test]
+fn nobody_takes_all() {
+    let told = succeeds(&run(&[], &[&compile("taker")]));
+    assert_eq!(told.lines().count(), 6, "{told}");
+}
+
 /// Calls whose arguments never come hold none but their own program.
 #[test]
 fn calls_that_wait_for_their_programs_memory_leave_the_others_alone() {
