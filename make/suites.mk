@@ -49,6 +49,12 @@ $(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.t
 	$(NUMBA)/bin/python -m $(PIP) install --no-deps --no-build-isolation --editable python
 	@touch $@
 
+# The same kernels by the compilers of sixteen CUDAs, one wheel each: are all accepted, and are the results the same bit for bit? ARGS="12.4.127"
+# takes one. pytest compares the two compilers that the other tests use.
+.PHONY: test-compilers
+test-compilers: build venv  ## NVRTC of every CUDA from 11.8 to 13.5: minutes, and downloads of two gigabytes
+	$(PY) python/suite/compilers.py --cache $(CACHE) $(ARGS)
+
 # Changes one rule of one opcode at a time, as the engine would see it, and looks for a kernel of the table that gives another result. A row
 # of which nothing is noticed fails. ARGS="--every 50 --rows 20" is a sample of minutes.
 MUTANTS = $(TARGET)/release/examples/mutants

@@ -234,6 +234,37 @@ fn what_is_no_elf_file_is_told_apart() {
 }
 
 #[test]
+fn every_attribute_is_read_or_needs_nothing_or_is_refused_by_name() {
+    use tegrarm::runtime::cubin::table::{ROWS, Treatment, find};
+    let good = bytes("vecadd.nvrtc.cubin");
+    // SW_WAR comes first: format 4 with four bytes. The loader does not use it.
+    let (at, _) = section_in_file(&good, ".nv.info.vecadd");
+    assert_eq!(good[at..at + 4], [4, 0x36, 4, 0]);
+    assert!(ROWS.windows(2).all(|pair| pair[0].number < pair[1].number));
+    for attribute in 0..=u8::MAX {
+        let mut file = good.clone();
+        file[at + 1] = attribute;
+        let loaded = Cubin::parse(&file, 87).map(|_| ()).map_err(|e| e.problem().clone());
+        let Some(row) = find(attribute) else {
+            assert_eq!(loaded, Err(Problem::UnknownAttribute { attribute }));
+            continue;
+        };
+        let name = row.name;
+        match (row.treatment, row.format.number()) {
+            (Treatment::Refused(why), _) => {
+                assert_eq!(loaded, Err(Problem::RefusedAttribute { attribute, name, why }));
+                assert!(Cubin::parse(&file, 87).unwrap_err().to_string().contains(&format!("EIATTR_{name}")));
+            }
+            (_, Some(wanted)) if wanted != 4 => {
+                assert_eq!(loaded, Err(Problem::AttributeFormat { attribute, found: 4, wanted }));
+            }
+            (Treatment::Idle(_), _) => assert_eq!(loaded, Ok(()), "{name}"),
+            (Treatment::Read, _) => {}
+        }
+    }
+}
+
+#[test]
 fn an_undefined_function_is_named() {
     // This makes the division routine undefined, by setting its symbol's section index to 0.
     let mut file = bytes("divide.jit.cubin");

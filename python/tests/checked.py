@@ -18,9 +18,12 @@ def main():
     from tegrarm.rm import RmError
 
     def array(what):
-        """`("int32", n)` becomes an array of n numbers, and `("unwritten", n)` a buffer for as many; a number has 32 bits."""
+        """`("int32", n)` becomes an array of n numbers, `("unwritten", n)` a buffer for as many, and `("struct", n)` an argument that
+        contains them; a number has 32 bits."""
         if isinstance(what, tuple) and what[0] == "unwritten":
             return cuda.Unwritten(4 * what[1])
+        if isinstance(what, tuple) and what[0] == "struct":
+            return numpy.void(numpy.arange(what[1], dtype=numpy.int32).tobytes())
         return numpy.arange(what[1]).astype(what[0]) if isinstance(what, tuple) else numpy.int32(what)
 
     for name, source, kernel, grid, block, arguments, options in pickle.load(sys.stdin.buffer):

@@ -15,6 +15,8 @@ mod at {
     pub const LOCAL_WINDOW: usize = 0x20;
     pub const STACK: usize = 0x28;
     pub const DYNAMIC_SHARED: usize = 0x2c;
+    /// The address of this bank in memory. The generic address of a parameter (`__grid_constant__`) is this number plus its offset.
+    pub const OWN: usize = 0x40;
     /// Environment registers 1 and 2: the upper and the lower half of the address of the grid's workspace.
     pub const WORKSPACE: usize = 0x8c;
     /// Environment registers 30 and 31: the address of the state of the device library.
@@ -59,9 +61,10 @@ pub struct Home {
 /// bytes; another word is the barrier.
 pub const WORKSPACE: [u32; 4] = [16, 0, 0, 0];
 
-/// Writes the address of the workspace into a bank.
-pub fn put_workspace(bank: &mut [u8], address: u64) {
-    put(bank, at::WORKSPACE, &[(address >> 32) as u32, address as u32]);
+/// Writes into a bank what depends on its place in memory: its own address and that of the workspace.
+pub fn put_addresses(bank: &mut [u8], own: u64, workspace: u64) {
+    put(bank, at::OWN, &halves(own));
+    put(bank, at::WORKSPACE, &[(workspace >> 32) as u32, workspace as u32]);
 }
 
 /// Makes the parameter bank of one launch, for a module that lies at `home`. `arguments` is the block of arguments,
@@ -90,7 +93,7 @@ pub fn size(kernel: &Kernel) -> usize {
     kernel.parameter_bank().max(BANK_HEADER).next_multiple_of(16) as usize
 }
 
-/// Writes the bank except for the arguments and the workspace.
+/// Writes the bank except for the arguments and the addresses of the bank and the workspace.
 pub fn header(kernel: &Kernel, home: &Home, launch: &Launch, windows: &Windows, bank: &mut [u8]) {
     put(bank, at::BLOCK, &[launch.block.x, launch.block.y, launch.block.z]);
     put(bank, at::GRID, &[launch.grid.x, launch.grid.y, launch.grid.z]);

@@ -107,7 +107,7 @@ impl Prepared {
         f::CONSTANT_BUFFER_ADDR_LOWER.at(0).put_words(&mut self.image, bank & 0xffff_ffff);
         f::CONSTANT_BUFFER_ADDR_UPPER.at(0).put_words(&mut self.image, bank >> 32);
         let workspace = at + self.bytes() - size_of_val(&WORKSPACE) as u64;
-        params::put_workspace(&mut self.image.as_mut_bytes()[QMD_BYTES as usize..], workspace);
+        params::put_addresses(&mut self.image.as_mut_bytes()[QMD_BYTES as usize..], bank, workspace);
         self.image.as_bytes()
     }
 }

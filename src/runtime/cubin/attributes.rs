@@ -4,6 +4,7 @@
 //! length. For format 4 that many bytes follow. `.nv.info` describes any function by its symbol's index, and
 //! `.nv.info.NAME` describes only the kernel NAME.
 
+use super::table::{self, Treatment};
 use crate::runtime::elf::{LoadError, Problem, Section};
 
 /// The numbers of the attributes (NVIDIA's `EIATTR_*`) that the loader uses.
@@ -21,13 +22,13 @@ pub mod id {
     pub const MIN_STACK_SIZE: u8 = 0x12;
     /// One parameter: a dword, 16-bit ordinal, 16-bit offset, flags with the size in bits 31:18.
     pub const KPARAM_INFO: u8 = 0x17;
-    /// Size of the call-return stack, which sm_87 does not have: bytes without a symbol. It is kept for the kernel's
-    /// description.
-    pub const CRS_STACK_SIZE: u8 = 0x1e;
     /// Largest stack over all call paths: symbol, bytes.
     pub const MAX_STACK_SIZE: u8 = 0x23;
     /// Registers per thread: symbol, count.
     pub const REGCOUNT: u8 = 0x2f;
+    /// One parameter of a kernel with more than 4,352 bytes of them: a dword, 16-bit ordinal, 16-bit offset, 16-bit size, and 16 bits that
+    /// are 0. CUDA 12.1 and later have it, because the size of [`KPARAM_INFO`] has 14 bits.
+    pub const KPARAM_INFO_V2: u8 = 0x45;
     /// Barriers that a block uses (CUDA 13). Earlier compilers use bits 26:20 of the code section's flags.
     pub const NUM_BARRIERS: u8 = 0x4c;
 }
@@ -71,10 +72,23 @@ impl Attribute<'_> {
 const HEADER: usize = 4;
 const FORMAT_BYTES: u8 = 4;
 
+/// Checks that the attribute is known, that it has its format, and that it asks for nothing that a kernel cannot have here.
+fn check(format: u8, attribute: u8) -> Result<(), Problem> {
+    let row = table::find(attribute).ok_or(Problem::UnknownAttribute { attribute })?;
+    if let Treatment::Refused(why) = row.treatment {
+        return Err(Problem::RefusedAttribute { attribute, name: row.name, why });
+    }
+    match row.format.number() {
+        Some(wanted) if wanted != format => Err(Problem::AttributeFormat { attribute, found: format, wanted }),
+        _ => Ok(()),
+    }
+}
+
 /// Reads the entries of one section.
 ///
 /// # Errors
-/// An entry goes past the section's end or has an unknown format.
+/// An entry goes past the section's end or has an unknown format. An attribute is unknown, has another format than its own, or asks for
+/// something that this library does not have.
 pub fn read<'a>(section: &Section<'_>, data: &'a [u8]) -> Result<Vec<Attribute<'a>>, LoadError> {
     // Most entries have a header and a few dwords.
     let mut found = Vec::with_capacity(data.len() / 8);
@@ -89,6 +103,7 @@ pub fn read<'a>(section: &Section<'_>, data: &'a [u8]) -> Result<Vec<Attribute<'
         if !(1..=FORMAT_BYTES).contains(&format) {
             return Err(place().error(Problem::Limit { what: "attribute format", value: format.into(), limit: 4 }));
         }
+        check(format, id).map_err(|problem| place().error(problem))?;
         let length = if format == FORMAT_BYTES { usize::from(value) } else { 0 };
         let body = data.get(at + HEADER..at + HEADER + length).ok_or_else(|| short(HEADER + length))?;
         found.push(Attribute { id, value, data: body, offset: at as u64 });

@@ -73,7 +73,8 @@ pub struct Kernel {
     pub scratch: u32,
     /// The static shared memory of a block in bytes.
     pub shared: u32,
-    /// The offset of the first parameter in the parameter bank. It is 0x160 by CUDA's ABI.
+    /// The offset of the first parameter in the parameter bank. By CUDA's ABI it is 0x160, and 0x1a80 if there are more than 4,352 bytes of
+    /// parameters.
     pub parameter_offset: u32,
     /// The number of bytes of the parameters.
     pub parameter_size: u32,
@@ -263,6 +264,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                     (kernel.parameter_offset, kernel.parameter_size) = (packed & 0xffff, packed >> 16);
                 }
                 id::KPARAM_INFO => parameters.push(parameter(&a, info)?),
+                id::KPARAM_INFO_V2 => parameters.push(large_parameter(&a, info)?),
                 id::MAX_THREADS => kernel.max_threads = Some(threads(a.block(info)?)),
                 id::REQNTID => kernel.required_block = Some(a.block(info)?),
                 id::NUM_BARRIERS => kernel.barriers = kernel.barriers.max((a.value & 0x7f).into()),
@@ -279,6 +281,11 @@ impl<'r, 'a> Reader<'r, 'a> {
 fn parameter(a: &Attribute<'_>, info: &Section<'_>) -> Result<(u32, Parameter), LoadError> {
     let (place, flags) = (a.dword(info, 1)?, a.dword(info, 2)?);
     Ok((place & 0xffff, Parameter { offset: place >> 16, size: flags >> 18 }))
+}
+
+fn large_parameter(a: &Attribute<'_>, info: &Section<'_>) -> Result<(u32, Parameter), LoadError> {
+    let (place, size) = (a.dword(info, 1)?, a.dword(info, 2)?);
+    Ok((place & 0xffff, Parameter { offset: place >> 16, size: size & 0xffff }))
 }
 
 fn threads(block: [u32; 3]) -> u32 {

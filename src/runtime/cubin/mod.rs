@@ -10,6 +10,7 @@ pub mod layout;
 pub mod lines;
 pub mod refused;
 pub mod reloc;
+pub mod table;
 
 pub use functions::{Function, Outside};
 pub use kernel::{Bank, Kernel, Parameter, Stack};

@@ -93,6 +93,15 @@ pub enum Problem {
     TooLarge { size: u64, limit: u64 },
     #[error("attribute {attribute:#04x} holds {found} bytes, wanted {wanted}")]
     Attribute { attribute: u8, found: usize, wanted: usize },
+    #[error("attribute {attribute:#04x} has format {found}, wanted {wanted}")]
+    AttributeFormat { attribute: u8, found: u8, wanted: u8 },
+    #[error("attribute {attribute:#04x} (EIATTR_{name}) is not supported: {why}")]
+    RefusedAttribute { attribute: u8, name: &'static str, why: &'static str },
+    #[error(
+        "attribute {attribute:#04x} is unknown: compilers up to CUDA 13.5 do not write it, so it is not known what the code needs; \
+         compile with CUDA 13.5 or older, or use a newer libtegrarm"
+    )]
+    UnknownAttribute { attribute: u8 },
     #[error("{what} {value} is out of range (at most {limit})")]
     Limit { what: &'static str, value: u64, limit: u64 },
     #[error("kernel '{kernel}' has no {what}")]

@@ -5,15 +5,19 @@ use goblin::elf::{Elf, Symtab};
 
 /// Attribute numbers of `.nv.info` (NVIDIA's `EIATTR_*`).
 mod attribute {
+    /// The parameters in bank 0: symbol, 16-bit offset, 16-bit size.
+    pub const PARAMETER_BANK: u8 = 0x0a;
     /// The stack of a function with everything that it calls: symbol, bytes.
     pub const MIN_STACK_SIZE: u8 = 0x12;
     /// A parameter: a dword, 16-bit ordinal, 16-bit offset, and the size in bits 31:18 of a dword.
     pub const PARAMETER: u8 = 0x17;
+    /// A parameter of a kernel with more than 4,352 bytes of them: a dword, 16-bit ordinal, 16-bit offset, 16-bit size.
+    pub const LARGE_PARAMETER: u8 = 0x45;
     /// The registers per thread: symbol, count.
     pub const REGISTERS: u8 = 0x2f;
 }
 
-/// The number of bytes in front of the parameters in bank 0.
+/// The number of bytes in front of the parameters in bank 0, where the file does not say it.
 const BANK_HEADER: usize = 0x160;
 
 /// A kernel as a compiler made it.
@@ -30,7 +34,9 @@ pub struct Kernel {
     pub banks: Vec<(usize, Vec<u8>)>,
     /// The size of bank 0.
     bank_size: usize,
-    /// The offset behind the header and the size of each parameter.
+    /// The offset of the parameters in bank 0.
+    parameters_at: usize,
+    /// The offset from there and the size of each parameter.
     parameters: Vec<(usize, usize)>,
 }
 
@@ -55,7 +61,10 @@ impl Kernel {
         let banks = (1..8).filter_map(|n| Some((n, file.bank(n, name)?.to_vec()))).collect();
         let bank_size = file.bank(0, name).map_or(BANK_HEADER, <[u8]>::len);
         let parameters = parameters(own)?;
-        Ok(Kernel { code: code.to_vec(), registers, shared, stack, banks, bank_size, parameters })
+        let mut places = attributes(own).filter(|(id, _)| *id == attribute::PARAMETER_BANK);
+        let place = places.next().and_then(|(_, data)| dword(data, 1));
+        let parameters_at = place.map_or(BANK_HEADER, |packed| (packed & 0xffff) as usize);
+        Ok(Kernel { code: code.to_vec(), registers, shared, stack, banks, bank_size, parameters_at, parameters })
     }
 
     /// Bank 0 with these parameters. Its header is still zero.
@@ -68,7 +77,7 @@ impl Kernel {
             if value.len() != size {
                 return Err(format!("parameter {i} has {size} bytes, not {}", value.len()));
             }
-            let place = bank.get_mut(BANK_HEADER + offset..BANK_HEADER + offset + size);
+            let place = bank.get_mut(self.parameters_at + offset..self.parameters_at + offset + size);
             place.ok_or(format!("parameter {i} lies outside of bank 0"))?.copy_from_slice(value);
         }
         Ok(bank)
@@ -141,11 +150,13 @@ fn attributes(mut section: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 /// The offsets and sizes of the parameters, in their order.
 fn parameters(section: &[u8]) -> Result<Vec<(usize, usize)>, String> {
     let mut found = Vec::new();
-    for (_, data) in attributes(section).filter(|(id, _)| *id == attribute::PARAMETER) {
-        let (Some(place), Some(flags)) = (dword(data, 1), dword(data, 2)) else {
+    let is_parameter = |id: u8| matches!(id, attribute::PARAMETER | attribute::LARGE_PARAMETER);
+    for (id, data) in attributes(section).filter(|(id, _)| is_parameter(*id)) {
+        let (Some(place), Some(size)) = (dword(data, 1), dword(data, 2)) else {
             return Err("a parameter's description is too short".to_owned());
         };
-        found.push((place & 0xffff, (place >> 16) as usize, (flags >> 18) as usize));
+        let size = if id == attribute::PARAMETER { size >> 18 } else { size & 0xffff };
+        found.push((place & 0xffff, (place >> 16) as usize, size as usize));
     }
     found.sort_unstable();
     Ok(found.into_iter().map(|(_, offset, size)| (offset, size)).collect())
