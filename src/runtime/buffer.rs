@@ -4,6 +4,7 @@
 use super::commands::{Commands, Sink};
 use super::device::Device;
 use super::memory::{Access, Cache, Memory};
+use super::module::Module;
 use super::place::Place;
 use super::profile::What;
 use crate::status::{During, RmResult, fail};
@@ -20,6 +21,8 @@ pub struct Buffer {
     memory: Arc<Memory>,
     start: u64,
     len: u64,
+    /// The module of which the buffer is a variable, which must not be unloaded before.
+    module: Option<Arc<Module>>,
 }
 
 /// One transfer of the copy engine.
@@ -92,7 +95,7 @@ impl Device {
     fn buffer(self: &Arc<Device>, memory: Memory) -> RmResult<Arc<Buffer>> {
         let len = memory.len();
         self.base().clues().known().made(memory.va(), len);
-        Ok(Arc::new(Buffer { device: self.clone(), memory: Arc::new(memory), start: 0, len }))
+        Ok(Arc::new(Buffer { device: self.clone(), memory: Arc::new(memory), start: 0, len, module: None }))
     }
 
     /// Copies between buffers on the GPU. Returns the fence.
@@ -121,6 +124,20 @@ pub fn ranges(to: &Buffer, to_offset: u64, from: &Buffer, from_offset: u64, size
 }
 
 impl Buffer {
+    /// Makes a buffer of a variable of a module. The module stays loaded for as long as the buffer exists.
+    ///
+    /// # Errors
+    /// `NV_ERR_OBJECT_NOT_FOUND` if the module has no variable with this name, and `NV_ERR_INVALID_ARGUMENT` if it has no bytes.
+    pub fn of_variable(module: &Arc<Module>, name: &str) -> RmResult<Arc<Buffer>> {
+        let (at, len) = module.variable(name)?;
+        if len == 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "the variable '{name}' has no bytes");
+        }
+        let (device, memory) = (module.device().clone(), module.memory().clone());
+        let start = at - memory.va();
+        Ok(Arc::new(Buffer { device, memory, start, len, module: Some(module.clone()) }))
+    }
+
     /// The device that the buffer belongs to.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
@@ -163,8 +180,8 @@ impl Buffer {
             fail!(NV_ERR_INVALID_ARGUMENT, "a part of 0 bytes");
         }
         self.check(offset, len)?;
-        let (device, memory) = (self.device.clone(), self.memory.clone());
-        Ok(Arc::new(Buffer { device, memory, start: self.start + offset, len }))
+        let (device, memory, module) = (self.device.clone(), self.memory.clone(), self.module.clone());
+        Ok(Arc::new(Buffer { device, memory, start: self.start + offset, len, module }))
     }
 
     /// Makes a new descriptor of the memory of which the buffer is a part.
@@ -266,7 +283,9 @@ pub(super) fn fill_pieces(
 impl Drop for Buffer {
     fn drop(&mut self) {
         let (at, len, is_last) = (self.memory.va(), self.memory.len(), Arc::strong_count(&self.memory) == 1);
-        self.device.base().clues().known().freed(at, len, is_last);
-        self.device.retire(self.memory.clone());
+        if self.module.is_none() {
+            self.device.base().clues().known().freed(at, len, is_last);
+            self.device.retire(self.memory.clone());
+        }
     }
 }

@@ -93,6 +93,11 @@ impl Piece {
         self.memory.va() + self.offset
     }
 
+    /// The memory of which it is a piece.
+    pub fn block(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
     /// `len` bytes of it at `offset`.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use super::cubin::{Cubin, Kernel};
 use super::device::Device;
 use super::heap::Piece;
 use super::library::Library;
+use super::memory::Memory;
 use super::params::{Home, Layout};
 use super::ready::Ready;
 use crate::status::{RmError, RmResult, fail};
@@ -103,6 +104,11 @@ impl Module {
             Some(v) => Ok((self.memory.va() + v.offset, v.size)),
             None => fail!(NV_ERR_OBJECT_NOT_FOUND, "the module has no variable '{name}'"),
         }
+    }
+
+    /// The block of memory in which the module lies.
+    pub(super) fn memory(&self) -> &Arc<Memory> {
+        self.memory.block()
     }
 
     /// Checks that a variable has this many bytes, and returns its GPU address.

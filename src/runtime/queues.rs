@@ -145,6 +145,16 @@ impl QueueRef {
         self.carry(buffer, to.clone(), from, len)
     }
 
+    /// Has a thread of the library call `task` after all work that the queue has. Later work of the queue waits until `task` has
+    /// returned. Returns the fence. `task` is dropped without a call if a fault stops the queue before.
+    ///
+    /// # Errors
+    /// Those of [`Lane::errand`].
+    pub fn call(&self, task: impl FnOnce() + Send + 'static) -> RmResult<u64> {
+        let lane = self.lane();
+        lane.errand(self.device.porter(), task).map(|submission| lane.fence_of(submission))
+    }
+
     fn carry(&self, buffer: &Arc<Buffer>, to: Place, from: Place, len: u64) -> RmResult<u64> {
         self.check_device(buffer.device(), "the buffer")?;
         let lane = self.lane();

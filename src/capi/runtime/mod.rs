@@ -27,6 +27,8 @@ pub mod queues;
 
 pub mod queue_work;
 
+pub mod host_work;
+
 pub mod fences;
 
 pub mod syncpoints;

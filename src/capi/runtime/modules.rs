@@ -2,9 +2,10 @@
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU64};
-use super::handles::{DEVICES, KERNELS, Loaded, MODULES, unload};
-use super::opaque::{tegrarm_device, tegrarm_kernel, tegrarm_module};
+use super::handles::{BUFFERS, DEVICES, KERNELS, Loaded, MODULES, unload};
+use super::opaque::{tegrarm_buffer, tegrarm_device, tegrarm_kernel, tegrarm_module};
 use super::pointers::{bytes, give, give_any, present, text};
+use crate::runtime::buffer::Buffer;
 use crate::runtime::module::Module;
 use crate::status::RmResult;
 use std::ffi::{c_char, c_void};
@@ -101,6 +102,29 @@ pub unsafe extern "C" fn tegrarm_module_variable(
             give_any(size, len);
         }
         Ok(())
+    })
+}
+
+/// Makes a buffer of a `__device__` or `__constant__` variable, for copies and fills of it. `*buffer` is a new handle. Free it
+/// with `tegrarm_buffer_free`. The memory of the module stays until then, also if the module is unloaded before.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `name` or `buffer` is NULL.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `module` is not a loaded module, or it has no such variable.
+/// - `NV_ERR_INVALID_ARGUMENT`: `name` is not UTF-8, or the variable has no bytes.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_module_buffer(
+    module: *mut tegrarm_module,
+    name: *const c_char,
+    buffer: *mut *mut tegrarm_buffer,
+) -> NV_STATUS {
+    status(|| {
+        present(buffer, "buffer")?;
+        // SAFETY: `name` is NULL or NUL-terminated, as `tegrarm_module_buffer` asks of its caller.
+        let made = Buffer::of_variable(&loaded(module)?, unsafe { text(name) }?)?;
+        // SAFETY: `buffer` is not NULL and so valid for writes, as `tegrarm_module_buffer` asks of its caller.
+        unsafe { give(buffer, BUFFERS.insert(made)?, "buffer") }
     })
 }
 

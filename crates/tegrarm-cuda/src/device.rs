@@ -1,0 +1,147 @@
+//! Devices: there is one, device 0.
+
+use crate::machine::{self, Profile};
+use crate::numbers::*;
+use crate::result::{Answer, fail};
+use std::sync::OnceLock;
+
+/// Fails if there is no device with this number.
+pub fn check_device(device: i32) -> Answer {
+    crate::driver::initialized()?;
+    if device != 0 {
+        fail!(CUDA_ERROR_INVALID_DEVICE, "there is no device {device}: a Tegra has device 0 alone");
+    }
+    Ok(())
+}
+
+/// The figures of the GPU.
+pub fn profile() -> Answer<&'static Profile> {
+    static PROFILE: OnceLock<Profile> = OnceLock::new();
+    if let Some(profile) = PROFILE.get() {
+        return Ok(profile);
+    }
+    let profile = Profile::of(0)?;
+    Ok(PROFILE.get_or_init(|| profile))
+}
+
+/// The identifier that an integrated GPU has in place of one on a PCI bus, as NVIDIA's driver on a Jetson writes it.
+const BUS_ID: &str = "0000:00:00.0";
+
+pub mod rows {
+    //! The functions of devices.
+
+    use super::*;
+    use crate::attributes;
+    use crate::pointers::Ptr;
+    use crate::structures::DeviceProperties;
+    use std::ffi::{c_char, c_void};
+
+    pub fn cuDeviceGet(device: Ptr<i32>, ordinal: i32) -> Answer {
+        device.present("device")?;
+        check_device(ordinal)?;
+        device.set(ordinal, "device")
+    }
+
+    pub fn cuDeviceGetCount(count: Ptr<i32>) -> Answer {
+        crate::driver::initialized()?;
+        count.set(machine::count()? as i32, "count")
+    }
+
+    pub fn cuDeviceGetName(name: Ptr<c_char>, len: i32, device: i32) -> Answer {
+        check_device(device)?;
+        name.present("name")?;
+        if len <= 0 {
+            fail!(CUDA_ERROR_INVALID_VALUE, "{len} bytes for the name");
+        }
+        name.set_text(&profile()?.name(), len as usize);
+        Ok(())
+    }
+
+    pub fn cuDeviceGetUuid(uuid: Ptr<c_void>, device: i32) -> Answer {
+        check_device(device)?;
+        uuid.cast::<[u8; 16]>().set(profile()?.uuid, "uuid")
+    }
+
+    pub fn cuDeviceTotalMem_v2(bytes: Ptr<usize>, device: i32) -> Answer {
+        check_device(device)?;
+        bytes.set(profile()?.memory_size as usize, "bytes")
+    }
+
+    pub fn cuDeviceGetAttribute(value: Ptr<i32>, attribute: u32, device: i32) -> Answer {
+        check_device(device)?;
+        value.set(attributes::value(attribute, profile()?)?, "pi")
+    }
+
+    pub fn cuDeviceComputeCapability(major: Ptr<i32>, minor: Ptr<i32>, device: i32) -> Answer {
+        cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device)?;
+        cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device)
+    }
+
+    pub fn cuDeviceGetProperties(properties: Ptr<c_void>, device: i32) -> Answer {
+        check_device(device)?;
+        let of = |attribute| attributes::value(attribute, profile()?);
+        let wanted = DeviceProperties {
+            max_threads_per_block: of(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            max_threads_dim: [1024, 1024, 64],
+            max_grid_size: [i32::MAX, 65535, 65535],
+            shared_mem_per_block: of(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
+            total_constant_memory: of(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY)?,
+            simd_width: of(CU_DEVICE_ATTRIBUTE_WARP_SIZE)?,
+            mem_pitch: of(CU_DEVICE_ATTRIBUTE_MAX_PITCH)?,
+            regs_per_block: of(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK)?,
+            clock_rate: of(CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+            texture_align: of(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)?,
+        };
+        properties.cast::<DeviceProperties>().set(wanted, "prop")
+    }
+
+    pub fn cuDeviceGetPCIBusId(id: Ptr<c_char>, len: i32, device: i32) -> Answer {
+        check_device(device)?;
+        id.present("pciBusId")?;
+        if len <= BUS_ID.len() as i32 {
+            fail!(CUDA_ERROR_INVALID_VALUE, "{len} bytes for the PCI bus id, which needs {}", BUS_ID.len() + 1);
+        }
+        id.set_text(BUS_ID, len as usize);
+        Ok(())
+    }
+
+    pub fn cuDeviceGetByPCIBusId(device: Ptr<i32>, id: Ptr<c_char>) -> Answer {
+        crate::driver::initialized()?;
+        device.present("dev")?;
+        let id = id.text("pciBusId")?;
+        if !BUS_ID.ends_with(id.as_str()) || id.len() < "00:00.0".len() {
+            fail!(CUDA_ERROR_INVALID_DEVICE, "there is no device {id}: the only one is {BUS_ID}");
+        }
+        device.set(0, "dev")
+    }
+
+    pub fn cuDeviceCanAccessPeer(can: Ptr<i32>, device: i32, peer: i32) -> Answer {
+        check_device(device)?;
+        check_device(peer)?;
+        can.set(0, "canAccessPeer")
+    }
+
+    pub fn cuDeviceGetP2PAttribute(_value: Ptr<i32>, attribute: u32, from: i32, to: i32) -> Answer {
+        check_device(from)?;
+        check_device(to)?;
+        fail!(CUDA_ERROR_INVALID_DEVICE, "the attribute {attribute} between two devices: there is only one")
+    }
+
+    pub fn cuCtxEnablePeerAccess(peer: usize, _flags: u32) -> Answer {
+        crate::context::context(peer)?;
+        fail!(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "there is one device, and so no peer")
+    }
+
+    pub fn cuCtxDisablePeerAccess(peer: usize) -> Answer {
+        crate::context::context(peer)?;
+        fail!(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "there is one device, and so no peer")
+    }
+
+    pub fn cuDeviceGetExecAffinitySupport(supported: Ptr<i32>, kind: u32, device: i32) -> Answer {
+        check_device(device)?;
+        if kind != CU_EXEC_AFFINITY_TYPE_SM_COUNT {
+            fail!(CUDA_ERROR_INVALID_VALUE, "the type {kind} of affinity");
+        }
+        supported.set(0, "pi")
+    }
+}

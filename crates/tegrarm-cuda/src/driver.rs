@@ -1,0 +1,99 @@
+//! The driver as a whole: cuInit, versions, names of errors.
+
+use crate::api;
+use crate::machine;
+use crate::numbers::*;
+use crate::result::{Answer, Error, fail};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The version that cuDriverGetVersion gives: that of the newest header that the table was made of.
+pub const VERSION: i32 = 13050;
+/// The process for which cuInit was called, or 0.
+static INITIALIZED: AtomicU32 = AtomicU32::new(0);
+
+/// Fails if cuInit was not called in this process.
+#[inline]
+pub fn initialized() -> Answer {
+    if INITIALIZED.load(Ordering::Acquire) == 0 {
+        return Err(Error::new(CUDA_ERROR_NOT_INITIALIZED, "call cuInit first, also in a child after fork".to_owned()));
+    }
+    Ok(())
+}
+
+#[allow(unsafe_code)]
+fn start() {
+    extern "C" fn forget() {
+        INITIALIZED.store(0, Ordering::Release);
+    }
+    static ONCE: Once = Once::new();
+    // A child does not have the contexts of its parent: every call but cuInit fails there, as with NVIDIA's driver.
+    ONCE.call_once(|| {
+        // SAFETY: `forget` only stores a number, which a child may do.
+        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+    });
+    INITIALIZED.store(1, Ordering::Release);
+}
+
+pub mod rows {
+    //! The functions of the driver as a whole.
+
+    use super::*;
+    use crate::pointers::Ptr;
+    use crate::result::{meaning, name};
+    use std::ffi::c_char;
+
+    pub fn cuInit(flags: u32) -> Answer {
+        if flags != 0 {
+            fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of cuInit");
+        }
+        if let Err(why) = api::api() {
+            // This is said without being asked for, because everything else fails after it.
+            crate::log::say(crate::log::Level::Notice, why);
+            return Err(Error::plain(CUDA_ERROR_SYSTEM_NOT_READY));
+        }
+        match machine::count() {
+            Ok(0) => fail!(CUDA_ERROR_NO_DEVICE, "there is no GPU"),
+            Ok(_) => start(),
+            Err(error) => {
+                crate::log::say(crate::log::Level::Notice, error.text.as_deref().unwrap_or("the GPU cannot be opened"));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn cuDriverGetVersion(version: Ptr<i32>) -> Answer {
+        version.set(VERSION, "driverVersion")
+    }
+
+    pub fn cuGetErrorName(error: u32, text: Ptr<usize>) -> Answer {
+        text.set(name(error).map_or(0, |text| text.as_ptr() as usize), "pStr")?;
+        if name(error).is_none() {
+            fail!(CUDA_ERROR_INVALID_VALUE, "{error} is not a value of CUresult");
+        }
+        Ok(())
+    }
+
+    pub fn cuGetErrorString(error: u32, text: Ptr<usize>) -> Answer {
+        text.set(meaning(error).map_or(0, |text| text.as_ptr() as usize), "pStr")?;
+        if meaning(error).is_none() {
+            fail!(CUDA_ERROR_INVALID_VALUE, "{error} is not a value of CUresult");
+        }
+        Ok(())
+    }
+
+    pub fn cuProfilerStart() -> Answer {
+        crate::context::current().map(drop)
+    }
+
+    pub fn cuProfilerStop() -> Answer {
+        crate::context::current().map(drop)
+    }
+
+    pub fn cuProfilerInitialize(config: Ptr<c_char>, output: Ptr<c_char>, _mode: u32) -> Answer {
+        config.present("configFile")?;
+        output.present("outputFile")?;
+        fail!(CUDA_ERROR_NOT_SUPPORTED, "this profiler ended with CUDA 11")
+    }
+}

@@ -1,0 +1,276 @@
+//! PTX to machine code, by NVIDIA's nvJitLink if it is found, and the options and logs of that.
+#![allow(unsafe_code)]
+
+use crate::api::{function, load};
+use crate::numbers::*;
+use crate::pointers::{Ptr, at, copy_bytes};
+use crate::result::{Answer, fail};
+use std::ffi::{CString, c_char, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The kinds of inputs that nvJitLink has.
+pub mod input {
+    /// Machine code, perhaps relocatable.
+    pub const CUBIN: u32 = 1;
+    /// PTX.
+    pub const PTX: u32 = 2;
+    /// A fat binary.
+    pub const FATBIN: u32 = 4;
+    /// An object file of the CPU with device code.
+    pub const OBJECT: u32 = 5;
+    /// An archive of objects.
+    pub const LIBRARY: u32 = 6;
+}
+
+type Handle = *mut c_void;
+
+/// nvJitLink's functions.
+struct Linker {
+    path: PathBuf,
+    create: unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> u32,
+    destroy: unsafe extern "C" fn(*mut Handle) -> u32,
+    add: unsafe extern "C" fn(Handle, u32, *const c_void, usize, *const c_char) -> u32,
+    complete: unsafe extern "C" fn(Handle) -> u32,
+    cubin_size: unsafe extern "C" fn(Handle, *mut usize) -> u32,
+    cubin: unsafe extern "C" fn(Handle, *mut c_void) -> u32,
+    error_size: unsafe extern "C" fn(Handle, *mut usize) -> u32,
+    error: unsafe extern "C" fn(Handle, *mut c_void) -> u32,
+    info_size: unsafe extern "C" fn(Handle, *mut usize) -> u32,
+    info: unsafe extern "C" fn(Handle, *mut c_void) -> u32,
+}
+
+impl Linker {
+    fn load(path: &Path) -> Option<Linker> {
+        let library = load(path).ok()?;
+        macro_rules! symbol {
+            ($name:literal) => {
+                // SAFETY: nvJitLink's function of this name has the type of the field: nvJitLink.h.
+                unsafe { std::mem::transmute(function(library, $name)?) }
+            };
+        }
+        Some(Linker {
+            path: path.to_owned(),
+            create: symbol!(c"nvJitLinkCreate"),
+            destroy: symbol!(c"nvJitLinkDestroy"),
+            add: symbol!(c"nvJitLinkAddData"),
+            complete: symbol!(c"nvJitLinkComplete"),
+            cubin_size: symbol!(c"nvJitLinkGetLinkedCubinSize"),
+            cubin: symbol!(c"nvJitLinkGetLinkedCubin"),
+            error_size: symbol!(c"nvJitLinkGetErrorLogSize"),
+            error: symbol!(c"nvJitLinkGetErrorLog"),
+            info_size: symbol!(c"nvJitLinkGetInfoLogSize"),
+            info: symbol!(c"nvJitLinkGetInfoLog"),
+        })
+    }
+}
+
+/// The folders in which the wheels and the toolkits put nvJitLink.
+fn folders() -> Vec<PathBuf> {
+    let mut sites = Vec::new();
+    // A Python program has loaded something from its site-packages, and its first argument is in its environment.
+    if let Ok(maps) = std::fs::read_to_string("/proc/self/maps") {
+        for line in maps.lines() {
+            for name in ["/site-packages/", "/dist-packages/"] {
+                if let (Some(start), Some(end)) = (line.find('/'), line.find(name)) {
+                    sites.push(PathBuf::from(&line[start..end + name.len()]));
+                }
+            }
+        }
+    }
+    let first = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let first = String::from_utf8_lossy(first.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+    let environments = [std::env::var_os("VIRTUAL_ENV").map(PathBuf::from), Path::new(&first).ancestors().nth(2).map(Path::to_owned)];
+    for prefix in environments.into_iter().flatten() {
+        let versions = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
+        sites.extend(versions.map(|version| version.path().join("site-packages")).filter(|path| path.is_dir()));
+    }
+    // The wheel of tegrarm lies beside those of NVIDIA.
+    sites.extend(crate::api::own_path().iter().flat_map(|path| path.ancestors()).filter(|path| path.ends_with("site-packages")).map(Path::to_owned));
+    sites.sort();
+    sites.dedup();
+    let mut folders: Vec<PathBuf> = sites.iter().flat_map(|site| [site.join("nvidia/cu13/lib"), site.join("nvidia/nvjitlink/lib")]).collect();
+    for name in ["CUDA_HOME", "CUDA_PATH"] {
+        folders.extend(std::env::var_os(name).map(|path| PathBuf::from(path).join("lib64")));
+    }
+    folders.push(PathBuf::from("/usr/local/cuda/lib64"));
+    folders
+}
+
+/// All versions of nvJitLink that were found, the newest first.
+fn linkers() -> &'static [Linker] {
+    static LINKERS: OnceLock<Vec<Linker>> = OnceLock::new();
+    LINKERS.get_or_init(|| {
+        let names = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
+        let mut found: Vec<Linker> = Vec::new();
+        for name in names {
+            let near = folders().into_iter().map(|folder| folder.join(name)).filter(|path| path.exists());
+            let first = std::iter::once(PathBuf::from(name)).chain(near).find_map(|path| Linker::load(&path));
+            found.extend(first);
+        }
+        found
+    })
+}
+
+/// One input of a compilation.
+pub struct Input {
+    /// Its kind.
+    pub kind: u32,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Its name, for the log.
+    pub name: String,
+}
+
+/// The options of a compilation, and where its logs go.
+#[derive(Default)]
+pub struct Options {
+    arguments: Vec<String>,
+    info: Log,
+    error: Log,
+    wall_time: Option<usize>,
+}
+
+/// A log of the caller: a buffer, its size, and where its used size goes.
+#[derive(Default)]
+struct Log {
+    buffer: usize,
+    size: usize,
+    used: Option<usize>,
+}
+
+impl Log {
+    fn write(&self, text: &str) {
+        let bytes = &text.as_bytes()[..text.len().min(self.size.saturating_sub(1))];
+        if self.buffer != 0 && self.size > 0 {
+            copy_bytes(self.buffer, bytes.as_ptr() as usize, bytes.len());
+            at::<u8>(self.buffer + bytes.len()).set_any(0);
+        }
+        if let Some(used) = self.used {
+            at::<usize>(used).set_any(if self.buffer == 0 { 0 } else { bytes.len() });
+        }
+    }
+}
+
+impl Options {
+    /// Reads the options that a function took.
+    pub fn read(count: u32, names: Ptr<u32>, values: Ptr<usize>) -> Answer<Options> {
+        let mut options = Options::default();
+        let list = names.list(count as usize, "options")?.into_iter().zip(values.list(count as usize, "optionValues")?);
+        for (index, (name, value)) in list.enumerate() {
+            let place = values.address() + index * size_of::<usize>();
+            // A number of 32 bits is in the low half of the pointer.
+            let number = value as u32;
+            match name {
+                CU_JIT_MAX_REGISTERS => options.arguments.push(format!("-maxrregcount={number}")),
+                CU_JIT_OPTIMIZATION_LEVEL if number <= 4 => options.arguments.push(format!("-O{}", number.min(3))),
+                CU_JIT_GENERATE_DEBUG_INFO if number != 0 => options.arguments.push("-g".into()),
+                CU_JIT_GENERATE_LINE_INFO if number != 0 => options.arguments.push("-lineinfo".into()),
+                CU_JIT_LOG_VERBOSE if number != 0 => options.arguments.push("-verbose".into()),
+                CU_JIT_INFO_LOG_BUFFER => options.info.buffer = value,
+                CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => (options.info.size, options.info.used) = (number as usize, Some(place)),
+                CU_JIT_ERROR_LOG_BUFFER => options.error.buffer = value,
+                CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES => (options.error.size, options.error.used) = (number as usize, Some(place)),
+                CU_JIT_WALL_TIME => options.wall_time = Some(place),
+                CU_JIT_TARGET if number != 87 => {
+                    fail!(CUDA_ERROR_NOT_SUPPORTED, "CU_JIT_TARGET {number}: code is compiled for the GPU that there is")
+                }
+                CU_JIT_GLOBAL_SYMBOL_NAMES | CU_JIT_GLOBAL_SYMBOL_ADDRESSES | CU_JIT_GLOBAL_SYMBOL_COUNT if value != 0 => {
+                    fail!(CUDA_ERROR_NOT_SUPPORTED, "the JIT option {name}: symbols of the program for device code")
+                }
+                // Hints, choices of the cache of compilations, and options at their default.
+                CU_JIT_MAX_REGISTERS..CU_JIT_NUM_OPTIONS => {}
+                other => fail!(CUDA_ERROR_INVALID_VALUE, "the JIT option {other}"),
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// Compiles and links.
+pub fn compile(inputs: &[Input], options: &Options, arch: u32) -> Answer<Vec<u8>> {
+    let begun = std::time::Instant::now();
+    let linkers = linkers();
+    if linkers.is_empty() {
+        options.error.write("no PTX compiler");
+        let what = "libnvJitLink.so.13 or .12, which compiles PTX, was not found: `pip install nvidia-nvjitlink-cu12`, or a CUDA toolkit \
+                    in CUDA_HOME or /usr/local/cuda. Machine code for sm_87 needs no compiler";
+        // Without a word a program would only see the number.
+        crate::log::say(crate::log::Level::Notice, what);
+        fail!(CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "{what}");
+    }
+    let mut told = String::new();
+    for linker in linkers {
+        let (result, info, error) = run(linker, inputs, &options.arguments, arch);
+        options.info.write(&info);
+        options.error.write(&error);
+        if let Some(time) = options.wall_time {
+            at::<f32>(time).set_any(begun.elapsed().as_secs_f32() * 1000.0);
+        }
+        match result {
+            Some(cubin) => return Ok(cubin),
+            None => told = format!("{told}{}: {}\n", linker.path.display(), error.trim()),
+        }
+    }
+    if told.contains("nsupported .version") || told.contains("Unsupported PTX") {
+        fail!(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "the PTX is newer than nvJitLink: {told}");
+    }
+    fail!(CUDA_ERROR_INVALID_PTX, "{told}")
+}
+
+/// Runs one linker. Returns the machine code, the log of information and that of errors.
+fn run(linker: &Linker, inputs: &[Input], arguments: &[String], arch: u32) -> (Option<Vec<u8>>, String, String) {
+    let own = [format!("-arch=sm_{arch}")];
+    let texts: Vec<CString> = own.iter().chain(arguments).filter_map(|text| CString::new(text.as_str()).ok()).collect();
+    let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+    let mut handle: Handle = std::ptr::null_mut();
+    // SAFETY: `handle` is valid for writes, and the strings for reads.
+    let status = unsafe { (linker.create)(&mut handle, pointers.len() as u32, pointers.as_ptr()) };
+    if status != 0 {
+        return (None, String::new(), format!("nvJitLinkCreate gives {status}"));
+    }
+    let mut failed = None;
+    for input in inputs {
+        let name = CString::new(input.name.as_str()).unwrap_or_default();
+        // PTX is a string, so that its NUL is there; it does not count.
+        let mut bytes = input.bytes.clone();
+        bytes.push(0);
+        // SAFETY: `handle` is what nvJitLinkCreate gave, and the bytes are valid for reads.
+        let status = unsafe { (linker.add)(handle, input.kind, bytes.as_ptr().cast(), input.bytes.len(), name.as_ptr()) };
+        if status != 0 {
+            failed = Some(format!("nvJitLinkAddData({}) gives {status}", input.name));
+            break;
+        }
+    }
+    if failed.is_none() {
+        // SAFETY: `handle` is what nvJitLinkCreate gave.
+        let status = unsafe { (linker.complete)(handle) };
+        failed = (status != 0).then(|| format!("nvJitLinkComplete gives {status}"));
+    }
+    let cubin = failed.is_none().then(|| taken(handle, linker.cubin_size, linker.cubin)).flatten();
+    let text = |size, get| {
+        let bytes = taken(handle, size, get).unwrap_or_default();
+        String::from_utf8_lossy(bytes.strip_suffix(&[0]).unwrap_or(&bytes)).into_owned()
+    };
+    let (info, error) = (text(linker.info_size, linker.info), text(linker.error_size, linker.error));
+    // SAFETY: `handle` is what nvJitLinkCreate gave, and is not used any more.
+    unsafe { (linker.destroy)(&mut handle) };
+    let error = if error.is_empty() { failed.unwrap_or_default() } else { error };
+    (cubin, info, error)
+}
+
+/// What one pair of nvJitLink's functions gives: the size, and then the bytes.
+fn taken(
+    handle: Handle,
+    size_of: unsafe extern "C" fn(Handle, *mut usize) -> u32,
+    get: unsafe extern "C" fn(Handle, *mut c_void) -> u32,
+) -> Option<Vec<u8>> {
+    let mut size = 0;
+    // SAFETY: `handle` is what nvJitLinkCreate gave, and `size` is valid for writes.
+    if unsafe { size_of(handle, &mut size) } != 0 || size == 0 {
+        return None;
+    }
+    let mut bytes = vec![0u8; size];
+    // SAFETY: `bytes` has room for as many bytes as the function said.
+    (unsafe { get(handle, bytes.as_mut_ptr().cast()) } == 0).then_some(bytes)
+}

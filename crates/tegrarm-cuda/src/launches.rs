@@ -1,0 +1,158 @@
+//! Launches.
+
+use crate::functions::{Function, function};
+use crate::numbers::*;
+use crate::pointers::{Ptr, at};
+use crate::result::{Answer, fail};
+use crate::streams;
+use crate::structures::{LaunchAttribute, LaunchConfig};
+
+/// The keys of the array `extra`: CU_LAUNCH_PARAM_BUFFER_POINTER and CU_LAUNCH_PARAM_BUFFER_SIZE.
+const BUFFER_POINTER: usize = 1;
+const BUFFER_SIZE: usize = 2;
+
+/// A launch as its function describes it.
+pub struct Plan {
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    /// The handle of the stream.
+    pub stream: usize,
+    /// Whether all blocks run at the same time.
+    pub together: bool,
+}
+
+/// Where the values of the parameters are: one address for each, in an array of the caller or in a list made here.
+pub enum Values {
+    /// An array of the caller.
+    Array(usize),
+    /// A list.
+    List(Vec<usize>),
+}
+
+/// Finds the values of the parameters of a launch.
+pub fn values(function: &Function, params: Ptr<usize>, extra: Ptr<usize>) -> Answer<Values> {
+    match (params.is_null(), extra.is_null()) {
+        (false, false) => fail!(CUDA_ERROR_INVALID_VALUE, "{:?}: kernelParams and extra are both given", function.name),
+        (false, true) => Ok(Values::Array(params.address())),
+        (true, true) if function.layout.is_empty() => Ok(Values::List(Vec::new())),
+        (true, true) => {
+            fail!(CUDA_ERROR_INVALID_VALUE, "{:?} has {} parameters, and no values are given", function.name, function.layout.len())
+        }
+        (true, false) => packed(function, extra),
+    }
+}
+
+/// The values in a buffer that `extra` names.
+fn packed(function: &Function, extra: Ptr<usize>) -> Answer<Values> {
+    let (mut buffer, mut size, mut place) = (0, 0, extra.address());
+    loop {
+        let (key, value) = (at::<usize>(place).get("extra")?, place + size_of::<usize>());
+        match key {
+            0 => break,
+            BUFFER_POINTER => buffer = at::<usize>(value).get("extra")?,
+            BUFFER_SIZE => size = at::<usize>(at::<usize>(value).get("extra")?).get("the size of the parameters")?,
+            other => fail!(CUDA_ERROR_INVALID_VALUE, "the key {other} in extra"),
+        }
+        place += 2 * size_of::<usize>();
+    }
+    let needed = function.layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0) as usize;
+    if size < needed || (buffer == 0 && needed != 0) {
+        fail!(CUDA_ERROR_INVALID_VALUE, "{:?} has {needed} bytes of parameters, and {size} are given", function.name);
+    }
+    Ok(Values::List(function.layout.iter().map(|(offset, _)| buffer + *offset as usize).collect()))
+}
+
+/// Launches.
+pub fn launch(handle: usize, plan: &Plan, params: Ptr<usize>, extra: Ptr<usize>) -> Answer {
+    let function = function(handle)?;
+    let (context, stream) = streams::find(plan.stream)?;
+    if function.context != context.handle {
+        fail!(CUDA_ERROR_INVALID_HANDLE, "{:?} and the stream belong to two contexts", function.name);
+    }
+    function.check(plan.grid, plan.block, plan.shared, plan.together)?;
+    let values = values(&function, params, extra)?;
+    let (first, count) = match &values {
+        Values::Array(first) => (*first, function.layout.len()),
+        Values::List(list) => (list.as_ptr() as usize, list.len()),
+    };
+    context.submit(&stream, |queue| queue.launch_at(&function.kernel, plan.grid, plan.block, plan.shared, first, count))?;
+    Ok(())
+}
+
+/// What the attributes of a launch ask for: whether all blocks run at the same time.
+pub fn attributes(list: &[LaunchAttribute]) -> Answer<bool> {
+    let mut together = false;
+    for attribute in list {
+        let word = attribute.value[0] as u32;
+        match attribute.id {
+            CU_LAUNCH_ATTRIBUTE_COOPERATIVE => together = word != 0,
+            CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION | CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
+                let size = [word, (attribute.value[0] >> 32) as u32, attribute.value[1] as u32];
+                if size != [1, 1, 1] {
+                    fail!(CUDA_ERROR_NOT_SUPPORTED, "clusters of {size:?} blocks came with compute capability 9.0");
+                }
+            }
+            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT | CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
+                fail!(CUDA_ERROR_NOT_SUPPORTED, "an event that a kernel triggers came with compute capability 9.0")
+            }
+            CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE if word != 0 => {
+                fail!(CUDA_ERROR_NOT_SUPPORTED, "a node of a graph that kernels change")
+            }
+            // Wishes for caches and for the order of blocks, and what is so already: a kernel starts when the work before it has ended.
+            CU_LAUNCH_ATTRIBUTE_IGNORE..CU_LAUNCH_ATTRIBUTE_MAX => {}
+            other => fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {other} of a launch"),
+        }
+    }
+    Ok(together)
+}
+
+pub mod rows {
+    //! The functions of launches.
+
+    use super::*;
+    use std::ffi::c_void;
+
+    #[allow(clippy::too_many_arguments, reason = "it is cuda.h's")]
+    pub fn cuLaunchKernel(
+        function: usize,
+        gx: u32,
+        gy: u32,
+        gz: u32,
+        bx: u32,
+        by: u32,
+        bz: u32,
+        shared: u32,
+        stream: usize,
+        params: Ptr<usize>,
+        extra: Ptr<usize>,
+    ) -> Answer {
+        launch(function, &Plan { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, together: false }, params, extra)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "it is cuda.h's")]
+    pub fn cuLaunchCooperativeKernel(
+        function: usize,
+        gx: u32,
+        gy: u32,
+        gz: u32,
+        bx: u32,
+        by: u32,
+        bz: u32,
+        shared: u32,
+        stream: usize,
+        params: Ptr<usize>,
+    ) -> Answer {
+        launch(function, &Plan { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, together: true }, params, at(0))
+    }
+
+    pub fn cuLaunchKernelEx(config: Ptr<c_void>, function: usize, params: Ptr<usize>, extra: Ptr<usize>) -> Answer {
+        let config = config.cast::<LaunchConfig>().get("config")?;
+        let list = at::<LaunchAttribute>(config.attributes).list(config.count as usize, "attrs")?;
+        let (grid, block, shared, stream) = (config.grid, config.block, config.shared, config.stream);
+        launch(function, &Plan { grid, block, shared, stream, together: attributes(&list)? }, params, extra)
+    }
+}

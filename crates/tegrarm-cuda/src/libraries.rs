@@ -1,0 +1,243 @@
+//! Libraries: images that every context loads for itself when it needs them.
+
+use crate::context::{CONTEXTS, Context, current};
+use crate::fatbin;
+use crate::functions::{FUNCTIONS, Function};
+use crate::handles::Handles;
+use crate::jit::Options;
+use crate::modules::{self, MODULES, Module, arch, machine_code};
+use crate::numbers::*;
+use crate::result::{Answer, Error, fail};
+use parking_lot::Mutex;
+use std::ffi::CString;
+use std::sync::Arc;
+
+/// All libraries.
+static LIBRARIES: Handles<Library> = Handles::new(7, "library", CUDA_ERROR_INVALID_HANDLE);
+/// All kernels of libraries.
+pub static KERNELS: Handles<LibraryKernel> = Handles::new(8, "kernel", CUDA_ERROR_INVALID_HANDLE);
+
+/// A library.
+pub struct Library {
+    cubin: Vec<u8>,
+    names: Vec<String>,
+    /// The handles of the modules, one for each context that needed it.
+    modules: Mutex<Vec<(usize, usize)>>,
+    kernels: Mutex<Vec<(String, usize)>>,
+}
+
+/// A kernel of a library.
+pub struct LibraryKernel {
+    library: usize,
+    name: CString,
+    /// The values of attributes that were set: each context's function gets them.
+    set: Mutex<Vec<(u32, i32)>>,
+}
+
+impl Library {
+    /// The module of a context.
+    fn module(&self, context: &Arc<Context>) -> Answer<Arc<Module>> {
+        let mut modules = self.modules.lock();
+        modules.retain(|(_, module)| MODULES.find(*module).is_some());
+        if let Some((_, module)) = modules.iter().find(|(of, _)| *of == context.handle) {
+            return MODULES.get(*module);
+        }
+        let made = modules::load(context, &self.cubin)?;
+        modules.push((context.handle, made.handle));
+        Ok(made)
+    }
+
+    /// The handle of the kernel with this name.
+    fn kernel(&self, library: usize, name: &str) -> Answer<usize> {
+        let mut kernels = self.kernels.lock();
+        if let Some((_, handle)) = kernels.iter().find(|(other, _)| other == name) {
+            return Ok(*handle);
+        }
+        let Some(text) = CString::new(name).ok().filter(|_| self.names.iter().any(|other| other == name)) else {
+            fail!(CUDA_ERROR_NOT_FOUND, "the library has no kernel {name:?}, only: {}", self.names.join(", "))
+        };
+        let handle = KERNELS.add(Arc::new(LibraryKernel { library, name: text, set: Mutex::default() }))?;
+        kernels.push((name.to_owned(), handle));
+        Ok(handle)
+    }
+}
+
+impl LibraryKernel {
+    /// The handle of the function in the current context.
+    pub fn function(&self) -> Answer<usize> {
+        let context = current()?;
+        let module = LIBRARIES.get(self.library)?.module(&context)?;
+        let handle = module.function(&self.name.to_string_lossy())?;
+        let function = FUNCTIONS.get(handle)?;
+        for (attribute, value) in self.set.lock().iter() {
+            function.set_attribute(*attribute, *value)?;
+        }
+        Ok(handle)
+    }
+}
+
+fn load(bytes: Vec<u8>) -> Answer<usize> {
+    let names = fatbin::kernels(&bytes);
+    LIBRARIES.add(Arc::new(Library { cubin: bytes, names, modules: Mutex::default(), kernels: Mutex::default() }))
+}
+
+/// The function of a kernel in the current context, or in the primary context's if none is current.
+fn of_kernel(handle: usize) -> Answer<Arc<Function>> {
+    KERNELS.get(handle)?.function().and_then(|function| FUNCTIONS.get(function))
+}
+
+pub mod rows {
+    //! The functions of libraries.
+
+    use super::*;
+    use crate::pointers::Ptr;
+    use std::ffi::{c_char, c_void};
+
+    #[allow(clippy::too_many_arguments, reason = "it is cuda.h's")]
+    pub fn cuLibraryLoadData(
+        library: Ptr<usize>,
+        code: Ptr<c_void>,
+        names: Ptr<u32>,
+        values: Ptr<usize>,
+        count: u32,
+        library_names: Ptr<u32>,
+        _library_values: Ptr<usize>,
+        library_count: u32,
+    ) -> Answer {
+        library.present("library")?;
+        crate::driver::initialized()?;
+        check_options(library_names, library_count)?;
+        let options = Options::read(count, names, values)?;
+        library.set(load(machine_code(fatbin::read(code, arch()?)?, &options)?)?, "library")
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "it is cuda.h's")]
+    pub fn cuLibraryLoadFromFile(
+        library: Ptr<usize>,
+        name: Ptr<c_char>,
+        names: Ptr<u32>,
+        values: Ptr<usize>,
+        count: u32,
+        library_names: Ptr<u32>,
+        _library_values: Ptr<usize>,
+        library_count: u32,
+    ) -> Answer {
+        library.present("library")?;
+        crate::driver::initialized()?;
+        check_options(library_names, library_count)?;
+        let options = Options::read(count, names, values)?;
+        let bytes = modules::file(&name.text("fileName")?)?;
+        library.set(load(machine_code(fatbin::read_bytes(&bytes, arch()?)?, &options)?)?, "library")
+    }
+
+    fn check_options(names: Ptr<u32>, count: u32) -> Answer {
+        for name in names.list(count as usize, "libraryOptions")? {
+            match name {
+                CU_LIBRARY_BINARY_IS_PRESERVED => {}
+                CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE => {
+                    fail!(CUDA_ERROR_NOT_SUPPORTED, "functions of the program in device code: CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE")
+                }
+                other => fail!(CUDA_ERROR_INVALID_VALUE, "the library option {other}"),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn cuLibraryUnload(library: usize) -> Answer {
+        let gone = LIBRARIES.remove(library)?;
+        for (_, kernel) in gone.kernels.lock().drain(..) {
+            let _ = KERNELS.remove(kernel);
+        }
+        for (context, module) in gone.modules.lock().drain(..) {
+            if CONTEXTS.find(context).is_some() && MODULES.find(module).is_some() {
+                modules::unload(module)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn cuLibraryGetKernel(kernel: Ptr<usize>, library: usize, name: Ptr<c_char>) -> Answer {
+        kernel.present("pKernel")?;
+        kernel.set(LIBRARIES.get(library)?.kernel(library, &name.text("name")?)?, "pKernel")
+    }
+
+    pub fn cuLibraryGetKernelCount(count: Ptr<u32>, library: usize) -> Answer {
+        count.present("count")?;
+        count.set(LIBRARIES.get(library)?.names.len() as u32, "count")
+    }
+
+    pub fn cuLibraryEnumerateKernels(kernels: Ptr<usize>, room: u32, library: usize) -> Answer {
+        kernels.present("kernels")?;
+        let found = LIBRARIES.get(library)?;
+        for (at, name) in found.names.iter().take(room as usize).enumerate() {
+            kernels.set_at(at, found.kernel(library, name)?);
+        }
+        Ok(())
+    }
+
+    pub fn cuLibraryGetModule(module: Ptr<usize>, library: usize) -> Answer {
+        module.present("pMod")?;
+        module.set(LIBRARIES.get(library)?.module(&current()?)?.handle, "pMod")
+    }
+
+    pub fn cuLibraryGetGlobal(address: Ptr<u64>, size: Ptr<usize>, library: usize, name: Ptr<c_char>) -> Answer {
+        let module = LIBRARIES.get(library)?.module(&current()?)?;
+        let (at, bytes) = module.variable(&name.text("name")?)?;
+        address.set_any(at);
+        size.set_any(bytes as usize);
+        Ok(())
+    }
+
+    pub fn cuKernelGetFunction(function: Ptr<usize>, kernel: usize) -> Answer {
+        function.present("pFunc")?;
+        function.set(KERNELS.get(kernel)?.function()?, "pFunc")
+    }
+
+    pub fn cuKernelGetLibrary(library: Ptr<usize>, kernel: usize) -> Answer {
+        library.present("pLib")?;
+        library.set(KERNELS.get(kernel)?.library, "pLib")
+    }
+
+    /// The name stays valid for as long as the kernel does.
+    pub fn cuKernelGetName(name: Ptr<usize>, kernel: usize) -> Answer {
+        name.present("name")?;
+        name.set(KERNELS.get(kernel)?.name.as_ptr() as usize, "name")
+    }
+
+    pub fn cuKernelGetAttribute(value: Ptr<i32>, attribute: u32, kernel: usize, device: i32) -> Answer {
+        value.present("pi")?;
+        crate::device::check_device(device)?;
+        value.set(of_kernel(kernel)?.attribute(attribute)?, "pi")
+    }
+
+    pub fn cuKernelSetAttribute(attribute: u32, value: i32, kernel: usize, device: i32) -> Answer {
+        crate::device::check_device(device)?;
+        of_kernel(kernel)?.set_attribute(attribute, value)?;
+        let kernel = KERNELS.get(kernel)?;
+        let mut set = kernel.set.lock();
+        set.retain(|(other, _)| *other != attribute);
+        set.push((attribute, value));
+        Ok(())
+    }
+
+    pub fn cuKernelSetCacheConfig(kernel: usize, config: u32, device: i32) -> Answer {
+        crate::device::check_device(device)?;
+        if config > CU_FUNC_CACHE_PREFER_EQUAL {
+            fail!(CUDA_ERROR_INVALID_VALUE, "the cache configuration {config}");
+        }
+        KERNELS.get(kernel).map(drop)
+    }
+
+    pub fn cuKernelGetParamInfo(kernel: usize, index: usize, offset: Ptr<usize>, size: Ptr<usize>) -> Answer {
+        offset.present("paramOffset")?;
+        let function = of_kernel(kernel)?;
+        let Some((at, bytes)) = function.layout.get(index) else { return Err(Error::plain(CUDA_ERROR_INVALID_VALUE)) };
+        size.set_any(*bytes as usize);
+        offset.set(*at as usize, "paramOffset")
+    }
+
+    pub fn cuKernelGetParamCount(kernel: usize, count: Ptr<usize>) -> Answer {
+        count.present("paramCount")?;
+        count.set(of_kernel(kernel)?.layout.len(), "paramCount")
+    }
+}

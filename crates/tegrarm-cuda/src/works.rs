@@ -1,0 +1,178 @@
+//! Pieces of work that a stream or a graph is given.
+
+use crate::allocations::Allocation;
+use crate::context::Context;
+use crate::functions::Function;
+use crate::machine::Queue;
+use crate::numbers::*;
+use crate::pointers::{call_host_function, copy_bytes, repeat_bytes};
+use crate::result::{Answer, fail};
+use crate::shapes::Shape;
+use crate::streams::Stream;
+use std::sync::Arc;
+
+/// A copy or a fill of at most this many pieces is given to the GPU, and one of more pieces to the CPU, which has the same memory.
+const PIECES: usize = 64;
+/// A copy of at most this many bytes is done at once if the stream has nothing to do.
+const AT_ONCE: usize = 256 << 10;
+
+/// A fill.
+#[derive(Clone)]
+pub struct Fill {
+    /// The memory, and the offset of the first byte there.
+    pub to: (Arc<Allocation>, u64),
+    /// Bytes from one row to the next.
+    pub pitch: usize,
+    /// Values of a row.
+    pub width: usize,
+    /// Rows.
+    pub rows: usize,
+    /// The value.
+    pub value: u32,
+    /// Its size: 1, 2 or 4 bytes.
+    pub size: usize,
+}
+
+/// A launch, with the values of its parameters.
+#[derive(Clone)]
+pub struct Launch {
+    /// The kernel.
+    pub function: Arc<Function>,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    /// Whether all blocks run at the same time.
+    pub together: bool,
+    /// The block of the parameters.
+    pub parameters: Vec<u8>,
+}
+
+/// A piece of work.
+#[derive(Clone)]
+pub enum Work {
+    /// A copy.
+    Copy(Shape),
+    /// A fill.
+    Fill(Fill),
+    /// A call of a function of the program.
+    Host {
+        /// The function.
+        function: usize,
+        /// Its argument.
+        user: usize,
+    },
+    /// A launch.
+    #[allow(dead_code, reason = "a stream gets launches without a copy of the parameters: only graphs keep them")]
+    Launch(Launch),
+}
+
+/// Gives a stream work.
+pub fn give(context: &Context, stream: &Stream, work: &Work) -> Answer {
+    match work {
+        Work::Copy(shape) => copy(context, stream, shape),
+        Work::Fill(fill) => self::fill(context, stream, fill),
+        Work::Host { function, user } => {
+            let (function, user) = (*function, *user);
+            let task = move |finished: bool| {
+                if finished {
+                    call_host_function(function, user);
+                }
+            };
+            context.submit(stream, |queue| queue.call(Box::new(task))).map(drop)
+        }
+        Work::Launch(launch) => launch.give(context, stream),
+    }
+}
+
+/// Copies in the order of a stream. Memory that the GPU does not see is copied before the function returns.
+fn copy(context: &Context, stream: &Stream, shape: &Shape) -> Answer {
+    context.alive()?;
+    if shape.bytes() == 0 {
+        return Ok(());
+    }
+    let ours = |end: &crate::shapes::End| end.memory.as_ref().is_some_and(|(memory, _)| memory.context == context.handle);
+    if shape.to.is_pageable() || shape.from.is_pageable() {
+        context.settle(stream)?;
+        by_cpu(shape);
+        return Ok(());
+    }
+    if shape.bytes() <= AT_ONCE && context.settled(stream)? {
+        by_cpu(shape);
+        return Ok(());
+    }
+    if ours(&shape.to) && ours(&shape.from) && shape.count() <= PIECES && !overlaps(shape) {
+        return context.submit(stream, |queue| by_gpu(queue, shape)).map(drop);
+    }
+    let own = shape.clone();
+    let task = move |finished: bool| {
+        if finished {
+            by_cpu(&own);
+        }
+    };
+    context.submit(stream, |queue| queue.call(Box::new(task))).map(drop)
+}
+
+/// Whether a row of the source may be a row of the target.
+fn overlaps(shape: &Shape) -> bool {
+    let end = |end: &crate::shapes::End| end.pointer + (shape.layers * end.height.max(shape.rows)) * end.pitch.max(shape.width);
+    shape.to.pointer < end(&shape.from) && shape.from.pointer < end(&shape.to)
+}
+
+fn by_cpu(shape: &Shape) {
+    for (to, from, size) in shape.pieces() {
+        copy_bytes(shape.to.pointer + to, shape.from.pointer + from, size);
+    }
+}
+
+fn by_gpu(queue: &Queue, shape: &Shape) -> Answer<u64> {
+    let (Some((to, to_at)), Some((from, from_at))) = (&shape.to.memory, &shape.from.memory) else {
+        fail!(CUDA_ERROR_INVALID_VALUE, "the GPU does not see the memory")
+    };
+    let mut fence = 0;
+    for (at, source, size) in shape.pieces() {
+        let target = (&to.buffer, to.start + to_at + at as u64);
+        fence = queue.copy(target, (&from.buffer, from.start + from_at + source as u64), size as u64)?;
+    }
+    Ok(fence)
+}
+
+/// Fills in the order of a stream.
+fn fill(context: &Context, stream: &Stream, fill: &Fill) -> Answer {
+    let (memory, at) = &fill.to;
+    if fill.width == 0 || fill.rows == 0 {
+        return context.alive();
+    }
+    if fill.rows <= PIECES && memory.context == context.handle {
+        let row = (fill.width * fill.size) as u64;
+        return context
+            .submit(stream, |queue| {
+                let mut fence = 0;
+                for y in 0..fill.rows as u64 {
+                    let offset = memory.start + at + y * fill.pitch as u64;
+                    fence = queue.fill((&memory.buffer, offset), row, fill.value, fill.size as u32)?;
+                }
+                Ok(fence)
+            })
+            .map(drop);
+    }
+    let own = fill.clone();
+    let task = move |finished: bool| {
+        let first = own.to.0.pointer + own.to.1 as usize;
+        for y in 0..if finished { own.rows } else { 0 } {
+            repeat_bytes(first + y * own.pitch, own.width * own.size, own.value, own.size);
+        }
+    };
+    context.submit(stream, |queue| queue.call(Box::new(task))).map(drop)
+}
+
+impl Launch {
+    fn give(&self, context: &Context, stream: &Stream) -> Answer {
+        let first = self.parameters.as_ptr() as usize;
+        let addresses: Vec<usize> = self.function.layout.iter().map(|(offset, _)| first + *offset as usize).collect();
+        self.function.check(self.grid, self.block, self.shared, self.together)?;
+        context.submit(stream, |queue| queue.launch(&self.function.kernel, self.grid, self.block, self.shared, &addresses)).map(drop)
+    }
+}
