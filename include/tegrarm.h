@@ -851,6 +851,12 @@ struct tegrarm_queue_options {
 };
 
 /**
+ * The type of a function that the CPU calls in the order of a queue. `status` is `NV_OK`, or why the work before it did not
+ * finish. `user` is the argument of `tegrarm_queue_call`.
+ */
+typedef void (*tegrarm_queue_callback)(NV_STATUS status, void *user);
+
+/**
  * The type of a function that is called when a fence has passed. `status` is `NV_OK`, or what `tegrarm_wait` would
  * return. `user` is the argument of `tegrarm_fence_notify`.
  */
@@ -1753,6 +1759,20 @@ NV_STATUS tegrarm_module_kernel(struct tegrarm_module *module, const char *name,
 NV_STATUS tegrarm_module_variable(struct tegrarm_module *module, const char *name, NvU64 *address, NvU64 *size);
 
 /**
+ * Makes a buffer of a `__device__` or `__constant__` variable, for copies and fills of it. `*buffer` is a new handle. Free it
+ * with `tegrarm_buffer_free`. The memory of the module stays until then, also if the module is unloaded before.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `name` or `buffer` is NULL.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `module` is not a loaded module, or it has no such variable.
+ * - `NV_ERR_INVALID_ARGUMENT`: `name` is not UTF-8, or the variable has no bytes.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+ */
+NV_STATUS tegrarm_module_buffer(struct tegrarm_module *module,
+                                const char *name,
+                                struct tegrarm_buffer **buffer);
+
+/**
  * Waits for the work that the device was given before, then copies `size` bytes from `src` to the start of a variable.
  * The CPU copies.
  *
@@ -2290,6 +2310,26 @@ NV_STATUS tegrarm_queue_copy_out(struct tegrarm_queue *queue,
                                  void *dst,
                                  NvU64 size,
                                  NvU64 *fence);
+
+/**
+ * Has `callback` called, once, after all work that a queue has. Later work of the queue waits until it has returned. If `fence` is
+ * not NULL, the fence of the call is written to `*fence`. `user` is passed on to the callback.
+ *
+ * A thread of the library calls it, one after another for all queues of a device, so that a callback returns soon and does not wait for
+ * work of the device. If a fault stops the queue before, it is called with `NV_ERR_RESOURCE_LOST`, and so it is when the device is closed
+ * before. If this function fails, the callback is not called.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
+ * - `NV_ERR_INVALID_POINTER`: `callback` is NULL.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: the system gives no thread.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
+ */
+NV_STATUS tegrarm_queue_call(struct tegrarm_queue *queue,
+                             tegrarm_queue_callback callback,
+                             void *user,
+                             NvU64 *fence);
 
 /**
  * Waits until all of `count` fences have passed: work of any queues of the device. `timeout_ns` is how long to wait at most, as

@@ -69,9 +69,8 @@ fn state_of<'a>(states: &'a [State<'a>], symbol: &str) -> &'a State<'a> {
 }
 
 fn exports(functions: &str, states: &str) -> String {
-    let states: Vec<State> = rows(states)
-        .map(|row| State { name: row[0], state: row[1], why: row.get(2).copied().unwrap_or("") })
-        .collect();
+    let states: Vec<State> =
+        rows(states).map(|row| State { name: row[0], state: row[1], why: row.get(2).copied().unwrap_or("") }).collect();
     let functions: Vec<Function> = rows(functions)
         .map(|row| Function {
             symbol: row[0],
@@ -117,7 +116,8 @@ fn described(state: &State) -> String {
 fn export(items: &mut String, index: usize, function: &Function, state: &State) {
     let types: Vec<&str> =
         function.arguments.iter().map(|argument| argument.split_once(": ").expect("a name and a type").1).collect();
-    let parameters: Vec<String> = types.iter().enumerate().map(|(at, kind)| format!("a{at}: {}", foreign(kind))).collect();
+    let parameters: Vec<String> =
+        types.iter().enumerate().map(|(at, kind)| format!("a{at}: {}", foreign(kind))).collect();
     let plain = function.symbol.trim_end_matches("_ptsz").trim_end_matches("_ptds");
     let per_thread = plain != function.symbol;
     let handler = match state.why.strip_prefix("as ") {
@@ -130,7 +130,8 @@ fn export(items: &mut String, index: usize, function: &Function, state: &State) 
         let values: Vec<String> = types.iter().enumerate().map(|(at, kind)| value(at, kind)).collect();
         format!("guard::call({index}, {per_thread}, || rows::{handler}({}))", values.join(", "))
     };
-    let unused = if state.state == "refused" { "#[expect(unused_variables, reason = \"it is refused\")]\n" } else { "" };
+    let unused =
+        if state.state == "refused" { "#[expect(unused_variables, reason = \"it is refused\")]\n" } else { "" };
     let unused = if types.is_empty() { "" } else { unused };
     writeln!(
         items,
@@ -161,7 +162,9 @@ fn target_type(target: &str) -> &str {
 fn value(at: usize, kind: &str) -> String {
     if kind.starts_with("*mut ") {
         // The generated code needs this line, because the check of `unsafe` asks for a reason at each block.
-        format!("\n        // SAFETY: the pointer is NULL or as the function's description in NVIDIA's documentation asks of its caller.\n        unsafe {{ Ptr::new(a{at}) }}")
+        format!(
+            "\n        // SAFETY: the pointer is NULL or as the function's description in NVIDIA's documentation asks of its caller.\n        unsafe {{ Ptr::new(a{at}) }}"
+        )
     } else {
         format!("a{at}")
     }

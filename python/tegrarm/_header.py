@@ -253,6 +253,11 @@ class QueueOptions(Structure):
     ]
 
 
+#: The type of a function that the CPU calls in the order of a queue. `status` is `NV_OK`, or why the work before it did not finish.
+#: `user` is the argument of `tegrarm_queue_call`.
+QueueCallback = CFUNCTYPE(None, NV_STATUS, c_void_p)
+
+
 #: The type of a function that is called when a fence has passed. `status` is `NV_OK`, or what `tegrarm_wait` would return. `user` is
 #: the argument of `tegrarm_fence_notify`.
 FenceCallback = CFUNCTYPE(None, NvU64, NV_STATUS, c_void_p)
@@ -367,6 +372,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_module_unload": (NV_STATUS, {"module": c_void_p}),
     "tegrarm_module_kernel": (NV_STATUS, {"module": c_void_p, "name": c_char_p, "kernel": c_void_p}),
     "tegrarm_module_variable": (NV_STATUS, {"module": c_void_p, "name": c_char_p, "address": POINTER(NvU64), "size": POINTER(NvU64)}),
+    "tegrarm_module_buffer": (NV_STATUS, {"module": c_void_p, "name": c_char_p, "buffer": c_void_p}),
     "tegrarm_module_write": (NV_STATUS, {"module": c_void_p, "name": c_char_p, "src": c_void_p, "size": c_size_t}),
     "tegrarm_kernel_attributes": (NV_STATUS, {"kernel": c_void_p, "attributes": POINTER(KernelAttributes)}),
     "tegrarm_kernel_parameter": (NV_STATUS, {"kernel": c_void_p, "index": NvU32, "offset": POINTER(NvU32), "size": POINTER(NvU32)}),
@@ -415,6 +421,7 @@ SIGNATURES: dict[str, tuple] = {
         {"queue": c_void_p, "buffer": c_void_p, "offset": NvU64, "src": c_void_p, "size": NvU64, "fence": POINTER(NvU64)}),
     "tegrarm_queue_copy_out": (NV_STATUS,
         {"queue": c_void_p, "buffer": c_void_p, "offset": NvU64, "dst": c_void_p, "size": NvU64, "fence": POINTER(NvU64)}),
+    "tegrarm_queue_call": (NV_STATUS, {"queue": c_void_p, "callback": QueueCallback, "user": c_void_p, "fence": POINTER(NvU64)}),
     "tegrarm_wait_all": (NV_STATUS, {"device": c_void_p, "fences": POINTER(NvU64), "count": NvU32, "timeout_ns": NvU64}),
     "tegrarm_wait_any": (NV_STATUS,
         {"device": c_void_p, "fences": POINTER(NvU64), "count": NvU32, "timeout_ns": NvU64, "index": POINTER(NvU32)}),

@@ -714,6 +714,11 @@ pub struct tegrarm_queue_options {
     pub reserved: u32,
 }
 
+/// The type of a function that the CPU calls in the order of a queue. `status` is `NV_OK`, or why the work
+/// before it did not finish. `user` is the argument of `tegrarm_queue_call`.
+pub type tegrarm_queue_callback =
+    Option<unsafe extern "C" fn(status: NV_STATUS, user: *mut c_void)>;
+
 /// The type of a function that is called when a fence has passed. `status` is `NV_OK`, or what `tegrarm_wait`
 /// would return. `user` is the argument of `tegrarm_fence_notify`.
 pub type tegrarm_fence_callback =
@@ -1066,6 +1071,10 @@ functions! {
     /// Finds a `__device__` or `__constant__` variable. `*address` is its GPU address, and `*size` is its size in
     /// bytes. Each of the two may be NULL.
     fn tegrarm_module_variable(module: *mut tegrarm_module, name: *const c_char, address: *mut NvU64, size: *mut NvU64) -> NV_STATUS;
+    /// Makes a buffer of a `__device__` or `__constant__` variable, for copies and fills of it. `*buffer` is a new
+    /// handle. Free it with `tegrarm_buffer_free`. The memory of the module stays until then, also if the module is
+    /// unloaded before.
+    fn tegrarm_module_buffer(module: *mut tegrarm_module, name: *const c_char, buffer: *mut *mut tegrarm_buffer) -> NV_STATUS;
     /// Waits for the work that the device was given before, then copies `size` bytes from `src` to the start of a
     /// variable. The CPU copies.
     fn tegrarm_module_write(module: *mut tegrarm_module, name: *const c_char, src: *const c_void, size: usize) -> NV_STATUS;
@@ -1163,6 +1172,10 @@ functions! {
     /// Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_queue_copy_in`
     /// copies them the other way. No other code may use `dst` until the fence has passed.
     fn tegrarm_queue_copy_out(queue: *mut tegrarm_queue, buffer: *mut tegrarm_buffer, offset: NvU64, dst: *mut c_void, size: NvU64, fence: *mut NvU64) -> NV_STATUS;
+    /// Has `callback` called, once, after all work that a queue has. Later work of the queue waits until it has
+    /// returned. If `fence` is not NULL, the fence of the call is written to `*fence`. `user` is passed on to the
+    /// callback.
+    fn tegrarm_queue_call(queue: *mut tegrarm_queue, callback: tegrarm_queue_callback, user: *mut c_void, fence: *mut NvU64) -> NV_STATUS;
     /// Waits until all of `count` fences have passed: work of any queues of the device. `timeout_ns` is how long to
     /// wait at most, as in `tegrarm_wait`. No fences have passed already.
     fn tegrarm_wait_all(device: *mut tegrarm_device, fences: *const NvU64, count: NvU32, timeout_ns: NvU64) -> NV_STATUS;

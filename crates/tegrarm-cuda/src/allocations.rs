@@ -90,7 +90,9 @@ pub fn find_pointer(pointer: usize) -> Option<(Arc<Allocation>, u64)> {
         return Some((found, offset));
     }
     let map = BY_ADDRESS.read();
-    let holds = |a: &&Arc<Allocation>| a.pointer as u64 != a.address && (a.pointer..a.pointer + a.size as usize).contains(&pointer);
+    let holds = |a: &&Arc<Allocation>| {
+        a.pointer as u64 != a.address && (a.pointer..a.pointer + a.size as usize).contains(&pointer)
+    };
     map.values().find(holds).map(|found| (found.clone(), (pointer - found.pointer) as u64))
 }
 
@@ -107,7 +109,10 @@ pub fn get_range(address: u64, size: u64) -> Answer<(Arc<Allocation>, u64)> {
     let (found, offset) = get(address)?;
     if offset.checked_add(size).is_none_or(|end| end > found.size) {
         let (start, all) = (found.address, found.size);
-        fail!(CUDA_ERROR_INVALID_VALUE, "{size} bytes from {address:#x} are outside the allocation of {all} bytes at {start:#x}");
+        fail!(
+            CUDA_ERROR_INVALID_VALUE,
+            "{size} bytes from {address:#x} are outside the allocation of {all} bytes at {start:#x}"
+        );
     }
     Ok((found, offset))
 }

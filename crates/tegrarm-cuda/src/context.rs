@@ -303,7 +303,12 @@ pub fn context(handle: usize) -> Answer<Arc<Context>> {
 }
 
 /// The flags that a context can have.
-const FLAGS: u32 = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE | CU_CTX_SYNC_MEMOPS;
+const FLAGS: u32 = CU_CTX_SCHED_MASK
+    | CU_CTX_MAP_HOST
+    | CU_CTX_LMEM_RESIZE_TO_MAX
+    | CU_CTX_COREDUMP_ENABLE
+    | CU_CTX_USER_COREDUMP_ENABLE
+    | CU_CTX_SYNC_MEMOPS;
 
 fn check_flags(flags: u32) -> Answer {
     if flags & !FLAGS != 0 || (flags & CU_CTX_SCHED_MASK).count_ones() > 1 {
@@ -444,7 +449,8 @@ pub mod rows {
         pctx.present("pctx")?;
         let mut primary = PRIMARY.lock();
         if CONTEXTS.find(primary.handle).is_none() {
-            *primary = Primary { users: 0, flags: primary.flags, handle: Context::make(primary.flags, 3020, true)?.handle };
+            *primary =
+                Primary { users: 0, flags: primary.flags, handle: Context::make(primary.flags, 3020, true)?.handle };
         }
         primary.users += 1;
         pctx.set(primary.handle, "pctx")

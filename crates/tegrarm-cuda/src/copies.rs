@@ -42,10 +42,13 @@ impl Described {
             other => fail!(CUDA_ERROR_INVALID_VALUE, "the type {other} of memory"),
         };
         // A pitch of 0 means rows without gaps, and a height of 0 layers without gaps.
-        let (pitch, height) = (if self.pitch == 0 { width } else { self.pitch }, if self.height == 0 { rows } else { self.height });
+        let (pitch, height) =
+            (if self.pitch == 0 { width } else { self.pitch }, if self.height == 0 { rows } else { self.height });
         let [x, y, z] = self.position;
         let first = z.checked_mul(height).and_then(|rows| rows.checked_add(y)).and_then(|rows| rows.checked_mul(pitch));
-        let Some(address) = first.and_then(|first| first.checked_add(x)).and_then(|first| base.checked_add(first as u64)) else {
+        let Some(address) =
+            first.and_then(|first| first.checked_add(x)).and_then(|first| base.checked_add(first as u64))
+        else {
             fail!(CUDA_ERROR_INVALID_VALUE, "the position {x}, {y}, {z} of a copy")
         };
         End::at(side, address, reach(width, rows, layers, pitch, height)?, pitch, height)
@@ -154,7 +157,14 @@ pub mod rows {
     }
 
     /// Both contexts are of the one GPU that there is. The work that the other context has is waited for first.
-    pub fn cuMemcpyPeerAsync(to: u64, to_context: usize, from: u64, from_context: usize, size: usize, stream: usize) -> Answer {
+    pub fn cuMemcpyPeerAsync(
+        to: u64,
+        to_context: usize,
+        from: u64,
+        from_context: usize,
+        size: usize,
+        stream: usize,
+    ) -> Answer {
         for handle in [to_context, from_context] {
             let other = context(handle)?;
             if other.handle != crate::context::current_handle() {

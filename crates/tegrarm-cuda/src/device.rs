@@ -20,7 +20,7 @@ pub fn profile() -> Answer<&'static Profile> {
     if let Some(profile) = PROFILE.get() {
         return Ok(profile);
     }
-    let profile = Profile::of(0)?;
+    let profile = machine::profile(0)?;
     Ok(PROFILE.get_or_init(|| profile))
 }
 
@@ -53,7 +53,7 @@ pub mod rows {
         if len <= 0 {
             fail!(CUDA_ERROR_INVALID_VALUE, "{len} bytes for the name");
         }
-        name.set_text(&profile()?.name(), len as usize);
+        name.set_text(&machine::text(&profile()?.name), len as usize);
         Ok(())
     }
 

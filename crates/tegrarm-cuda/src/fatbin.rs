@@ -74,7 +74,9 @@ pub fn read_bytes(bytes: &[u8], arch: u32) -> Answer<Code> {
     match bytes.first_chunk::<4>().map(|word| u32::from_le_bytes(*word)) {
         Some(ELF) => cubin(bytes.to_vec(), arch),
         Some(FATBIN) => choose(bytes, arch),
-        _ if bytes.starts_with(ARCHIVE) => fail!(CUDA_ERROR_INVALID_IMAGE, "an archive of objects is for cuLinkAddData"),
+        _ if bytes.starts_with(ARCHIVE) => {
+            fail!(CUDA_ERROR_INVALID_IMAGE, "an archive of objects is for cuLinkAddData")
+        }
         _ => {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
             Ok(Code::Ptx(bytes[..end].to_vec()))
@@ -139,7 +141,10 @@ fn fatbin_size(address: usize) -> Answer<usize> {
 fn cubin(bytes: Vec<u8>, arch: u32) -> Answer<Code> {
     match cubin_arch(&bytes) {
         Some(own) if own != arch => {
-            fail!(CUDA_ERROR_NO_BINARY_FOR_GPU, "the machine code is for sm_{own}, and the GPU is sm_{arch}: compile for sm_{arch}, or give PTX")
+            fail!(
+                CUDA_ERROR_NO_BINARY_FOR_GPU,
+                "the machine code is for sm_{own}, and the GPU is sm_{arch}: compile for sm_{arch}, or give PTX"
+            )
         }
         _ => Ok(Code::Cubin(bytes)),
     }
@@ -160,7 +165,9 @@ fn choose(bytes: &[u8], arch: u32) -> Answer<Code> {
         let next = position.checked_add(entry.header as usize).and_then(|at| at.checked_add(entry.size as usize));
         match entry.kind {
             KIND_ELF if entry.arch == arch => machine = Some((position, entry)),
-            KIND_PTX if entry.arch <= arch && ptx.is_none_or(|(best, ..)| best < entry.arch) => ptx = Some((entry.arch, position, entry)),
+            KIND_PTX if entry.arch <= arch && ptx.is_none_or(|(best, ..)| best < entry.arch) => {
+                ptx = Some((entry.arch, position, entry))
+            }
             _ => others.push(format!("{}_{}", if entry.kind == KIND_PTX { "compute" } else { "sm" }, entry.arch)),
         }
         match next {
@@ -177,7 +184,11 @@ fn choose(bytes: &[u8], arch: u32) -> Answer<Code> {
         text.truncate(end);
         return Ok(Code::Ptx(text));
     }
-    fail!(CUDA_ERROR_NO_BINARY_FOR_GPU, "the fat binary has neither sm_{arch} nor PTX for it, only: {}", others.join(", "))
+    fail!(
+        CUDA_ERROR_NO_BINARY_FOR_GPU,
+        "the fat binary has neither sm_{arch} nor PTX for it, only: {}",
+        others.join(", ")
+    )
 }
 
 fn entry_at(bytes: &[u8], position: usize) -> Option<Entry> {
@@ -200,7 +211,9 @@ fn unpack(bytes: &[u8], position: usize, entry: &Entry) -> Answer<Vec<u8>> {
     if entry.flags & FLAG_ZSTD != 0 {
         let mut whole = Vec::new();
         let stream = ruzstd::decoding::StreamingDecoder::new(data);
-        let read = stream.map_err(|e| e.to_string()).and_then(|mut stream| stream.read_to_end(&mut whole).map_err(|e| e.to_string()));
+        let read = stream
+            .map_err(|e| e.to_string())
+            .and_then(|mut stream| stream.read_to_end(&mut whole).map_err(|e| e.to_string()));
         return match read {
             Ok(_) => Ok(whole),
             Err(why) => fail!(CUDA_ERROR_INVALID_IMAGE, "an entry that is compressed with zstd: {why}"),

@@ -10,7 +10,10 @@ use crate::works::{Fill, Work, give};
 /// A fill of `rows` rows of `width` values.
 pub fn described(address: u64, pitch: usize, value: u32, size: usize, width: usize, rows: usize) -> Answer<Fill> {
     if !address.is_multiple_of(size as u64) || (rows > 1 && !pitch.is_multiple_of(size)) {
-        fail!(CUDA_ERROR_INVALID_VALUE, "values of {size} bytes at {address:#x}, rows {pitch} bytes apart: they are not aligned");
+        fail!(
+            CUDA_ERROR_INVALID_VALUE,
+            "values of {size} bytes at {address:#x}, rows {pitch} bytes apart: they are not aligned"
+        );
     }
     let Some(row) = width.checked_mul(size) else { fail!(CUDA_ERROR_INVALID_VALUE, "{width} values of {size} bytes") };
     let bytes = reach(row, rows, 1, if rows > 1 { pitch } else { row }, rows)?;

@@ -3,7 +3,7 @@
 use crate::context::CONTEXTS;
 use crate::handles::Handles;
 use crate::libraries::KERNELS;
-use crate::machine::{Kernel, KernelAttributes};
+use crate::machine::{Kernel, KernelAttributes, Size};
 use crate::modules::Module;
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};
@@ -44,11 +44,21 @@ impl Function {
         let layout: Answer<Vec<_>> = (0..attributes.parameters).map(|index| kernel.parameter(index)).collect();
         let dynamic = AtomicI32::new(SHARED.saturating_sub(attributes.shared_size) as i32);
         let (module, context) = (module.handle, module.context);
-        Ok(Function { module, context, name, kernel, attributes, layout: layout?, dynamic, carveout: AtomicI32::new(-1) })
+        Ok(Function {
+            module,
+            context,
+            name,
+            kernel,
+            attributes,
+            layout: layout?,
+            dynamic,
+            carveout: AtomicI32::new(-1),
+        })
     }
 
     /// Checks the size of a launch, with CUDA's results.
-    pub fn check(&self, grid: [u32; 3], block: [u32; 3], shared: u32, together: bool) -> Answer {
+    pub fn check(&self, size: &Size) -> Answer {
+        let Size { grid, block, shared, together } = *size;
         let threads = u64::from(block[0]) * u64::from(block[1]) * u64::from(block[2]);
         let fits = grid.iter().chain(&block).all(|count| *count > 0)
             && grid[0] <= i32::MAX as u32
@@ -72,10 +82,15 @@ impl Function {
             );
         }
         if together {
-            let room = u64::from(self.kernel.blocks_per_sm(block, shared)?) * u64::from(crate::device::profile()?.compute_units);
+            let room = u64::from(self.kernel.blocks_per_sm(block, shared)?)
+                * u64::from(crate::device::profile()?.compute_units);
             let blocks = u64::from(grid[0]) * u64::from(grid[1]) * u64::from(grid[2]);
             if blocks > room {
-                fail!(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "{:?}: {blocks} blocks, and the GPU has room for {room} at once", self.name);
+                fail!(
+                    CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+                    "{:?}: {blocks} blocks, and the GPU has room for {room} at once",
+                    self.name
+                );
             }
         }
         Ok(())
@@ -88,7 +103,13 @@ impl Function {
             CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => known.max_threads as i32,
             CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES => known.shared_size as i32,
             CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES => known.constant_size as i32,
-            CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES => if known.stack_size == u32::MAX { 0 } else { known.stack_size as i32 },
+            CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES => {
+                if known.stack_size == u32::MAX {
+                    0
+                } else {
+                    known.stack_size as i32
+                }
+            }
             CU_FUNC_ATTRIBUTE_NUM_REGS => known.registers as i32,
             // The cubin does not say from which PTX it was made: the newest is the one of the GPU itself.
             CU_FUNC_ATTRIBUTE_PTX_VERSION | CU_FUNC_ATTRIBUTE_BINARY_VERSION => crate::modules::arch()? as i32,
@@ -106,7 +127,11 @@ impl Function {
             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES => {
                 let most = self.attributes.max_dynamic_shared;
                 if value < 0 || value as u32 > most {
-                    fail!(CUDA_ERROR_INVALID_VALUE, "{:?}: {value} bytes of dynamic shared memory: {most} can be", self.name);
+                    fail!(
+                        CUDA_ERROR_INVALID_VALUE,
+                        "{:?}: {value} bytes of dynamic shared memory: {most} can be",
+                        self.name
+                    );
                 }
                 self.dynamic.store(value, Ordering::Relaxed);
                 Ok(())

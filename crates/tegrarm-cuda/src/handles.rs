@@ -27,7 +27,9 @@ impl<T> Handles<T> {
     }
 
     fn handle(&self, place: u32, turn: u32) -> usize {
-        ((0x100 | self.kind) << (PLACE_BITS + TURN_BITS + 1) | u64::from(turn) << (PLACE_BITS + 1) | u64::from(place) << 1) as usize
+        ((0x100 | self.kind) << (PLACE_BITS + TURN_BITS + 1)
+            | u64::from(turn) << (PLACE_BITS + 1)
+            | u64::from(place) << 1) as usize
     }
 
     /// The place and the turn of a handle of this kind.

@@ -63,9 +63,14 @@ pub mod rows {
         if flags & REGISTER_IO != 0 {
             fail!(CUDA_ERROR_NOT_SUPPORTED, "CU_MEMHOSTREGISTER_IOMEMORY: memory of other devices comes as a dma-buf");
         }
-        let Some(end) = first.checked_add(size) else { fail!(CUDA_ERROR_INVALID_VALUE, "{size} bytes from {first:#x}") };
+        let Some(end) = first.checked_add(size) else {
+            fail!(CUDA_ERROR_INVALID_VALUE, "{size} bytes from {first:#x}")
+        };
         if allocations::find_pointer(first).is_some() || allocations::find_pointer(end - 1).is_some() {
-            fail!(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "a part of {size} bytes from {first:#x} is registered already");
+            fail!(
+                CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+                "a part of {size} bytes from {first:#x} is registered already"
+            );
         }
         let page = first / PAGE * PAGE;
         let wanted = if flags & REGISTER_READ_ONLY != 0 { BUFFER_GPU_READ_ONLY } else { 0 };

@@ -80,16 +80,24 @@ fn folders() -> Vec<PathBuf> {
     }
     let first = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let first = String::from_utf8_lossy(first.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
-    let environments = [std::env::var_os("VIRTUAL_ENV").map(PathBuf::from), Path::new(&first).ancestors().nth(2).map(Path::to_owned)];
+    let environments =
+        [std::env::var_os("VIRTUAL_ENV").map(PathBuf::from), Path::new(&first).ancestors().nth(2).map(Path::to_owned)];
     for prefix in environments.into_iter().flatten() {
         let versions = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
         sites.extend(versions.map(|version| version.path().join("site-packages")).filter(|path| path.is_dir()));
     }
     // The wheel of tegrarm lies beside those of NVIDIA.
-    sites.extend(crate::api::own_path().iter().flat_map(|path| path.ancestors()).filter(|path| path.ends_with("site-packages")).map(Path::to_owned));
+    sites.extend(
+        crate::api::own_path()
+            .iter()
+            .flat_map(|path| path.ancestors())
+            .filter(|path| path.ends_with("site-packages"))
+            .map(Path::to_owned),
+    );
     sites.sort();
     sites.dedup();
-    let mut folders: Vec<PathBuf> = sites.iter().flat_map(|site| [site.join("nvidia/cu13/lib"), site.join("nvidia/nvjitlink/lib")]).collect();
+    let mut folders: Vec<PathBuf> =
+        sites.iter().flat_map(|site| [site.join("nvidia/cu13/lib"), site.join("nvidia/nvjitlink/lib")]).collect();
     for name in ["CUDA_HOME", "CUDA_PATH"] {
         folders.extend(std::env::var_os(name).map(|path| PathBuf::from(path).join("lib64")));
     }
@@ -168,14 +176,23 @@ impl Options {
                 CU_JIT_GENERATE_LINE_INFO if number != 0 => options.arguments.push("-lineinfo".into()),
                 CU_JIT_LOG_VERBOSE if number != 0 => options.arguments.push("-verbose".into()),
                 CU_JIT_INFO_LOG_BUFFER => options.info.buffer = value,
-                CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => (options.info.size, options.info.used) = (number as usize, Some(place)),
+                CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES => {
+                    (options.info.size, options.info.used) = (number as usize, Some(place))
+                }
                 CU_JIT_ERROR_LOG_BUFFER => options.error.buffer = value,
-                CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES => (options.error.size, options.error.used) = (number as usize, Some(place)),
+                CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES => {
+                    (options.error.size, options.error.used) = (number as usize, Some(place))
+                }
                 CU_JIT_WALL_TIME => options.wall_time = Some(place),
                 CU_JIT_TARGET if number != 87 => {
-                    fail!(CUDA_ERROR_NOT_SUPPORTED, "CU_JIT_TARGET {number}: code is compiled for the GPU that there is")
+                    fail!(
+                        CUDA_ERROR_NOT_SUPPORTED,
+                        "CU_JIT_TARGET {number}: code is compiled for the GPU that there is"
+                    )
                 }
-                CU_JIT_GLOBAL_SYMBOL_NAMES | CU_JIT_GLOBAL_SYMBOL_ADDRESSES | CU_JIT_GLOBAL_SYMBOL_COUNT if value != 0 => {
+                CU_JIT_GLOBAL_SYMBOL_NAMES | CU_JIT_GLOBAL_SYMBOL_ADDRESSES | CU_JIT_GLOBAL_SYMBOL_COUNT
+                    if value != 0 =>
+                {
                     fail!(CUDA_ERROR_NOT_SUPPORTED, "the JIT option {name}: symbols of the program for device code")
                 }
                 // Hints, choices of the cache of compilations, and options at their default.
@@ -236,7 +253,8 @@ fn run(linker: &Linker, inputs: &[Input], arguments: &[String], arch: u32) -> (O
         let mut bytes = input.bytes.clone();
         bytes.push(0);
         // SAFETY: `handle` is what nvJitLinkCreate gave, and the bytes are valid for reads.
-        let status = unsafe { (linker.add)(handle, input.kind, bytes.as_ptr().cast(), input.bytes.len(), name.as_ptr()) };
+        let status =
+            unsafe { (linker.add)(handle, input.kind, bytes.as_ptr().cast(), input.bytes.len(), name.as_ptr()) };
         if status != 0 {
             failed = Some(format!("nvJitLinkAddData({}) gives {status}", input.name));
             break;

@@ -1,6 +1,7 @@
 //! Launches.
 
 use crate::functions::{Function, function};
+use crate::machine::Size;
 use crate::numbers::*;
 use crate::pointers::{Ptr, at};
 use crate::result::{Answer, fail};
@@ -10,20 +11,6 @@ use crate::structures::{LaunchAttribute, LaunchConfig};
 /// The keys of the array `extra`: CU_LAUNCH_PARAM_BUFFER_POINTER and CU_LAUNCH_PARAM_BUFFER_SIZE.
 const BUFFER_POINTER: usize = 1;
 const BUFFER_SIZE: usize = 2;
-
-/// A launch as its function describes it.
-pub struct Plan {
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub block: [u32; 3],
-    /// Bytes of dynamic shared memory.
-    pub shared: u32,
-    /// The handle of the stream.
-    pub stream: usize,
-    /// Whether all blocks run at the same time.
-    pub together: bool,
-}
 
 /// Where the values of the parameters are: one address for each, in an array of the caller or in a list made here.
 pub enum Values {
@@ -40,7 +27,12 @@ pub fn values(function: &Function, params: Ptr<usize>, extra: Ptr<usize>) -> Ans
         (false, true) => Ok(Values::Array(params.address())),
         (true, true) if function.layout.is_empty() => Ok(Values::List(Vec::new())),
         (true, true) => {
-            fail!(CUDA_ERROR_INVALID_VALUE, "{:?} has {} parameters, and no values are given", function.name, function.layout.len())
+            fail!(
+                CUDA_ERROR_INVALID_VALUE,
+                "{:?} has {} parameters, and no values are given",
+                function.name,
+                function.layout.len()
+            )
         }
         (true, false) => packed(function, extra),
     }
@@ -67,19 +59,19 @@ fn packed(function: &Function, extra: Ptr<usize>) -> Answer<Values> {
 }
 
 /// Launches.
-pub fn launch(handle: usize, plan: &Plan, params: Ptr<usize>, extra: Ptr<usize>) -> Answer {
+pub fn launch(handle: usize, size: Size, stream: usize, params: Ptr<usize>, extra: Ptr<usize>) -> Answer {
     let function = function(handle)?;
-    let (context, stream) = streams::find(plan.stream)?;
+    let (context, stream) = streams::find(stream)?;
     if function.context != context.handle {
         fail!(CUDA_ERROR_INVALID_HANDLE, "{:?} and the stream belong to two contexts", function.name);
     }
-    function.check(plan.grid, plan.block, plan.shared, plan.together)?;
+    function.check(&size)?;
     let values = values(&function, params, extra)?;
     let (first, count) = match &values {
         Values::Array(first) => (*first, function.layout.len()),
         Values::List(list) => (list.as_ptr() as usize, list.len()),
     };
-    context.submit(&stream, |queue| queue.launch_at(&function.kernel, plan.grid, plan.block, plan.shared, first, count))?;
+    context.submit(&stream, |queue| queue.launch(&function.kernel, &size, first, count))?;
     Ok(())
 }
 
@@ -130,7 +122,13 @@ pub mod rows {
         params: Ptr<usize>,
         extra: Ptr<usize>,
     ) -> Answer {
-        launch(function, &Plan { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, together: false }, params, extra)
+        launch(
+            function,
+            Size { grid: [gx, gy, gz], block: [bx, by, bz], shared, together: false },
+            stream,
+            params,
+            extra,
+        )
     }
 
     #[allow(clippy::too_many_arguments, reason = "it is cuda.h's")]
@@ -146,13 +144,19 @@ pub mod rows {
         stream: usize,
         params: Ptr<usize>,
     ) -> Answer {
-        launch(function, &Plan { grid: [gx, gy, gz], block: [bx, by, bz], shared, stream, together: true }, params, at(0))
+        launch(
+            function,
+            Size { grid: [gx, gy, gz], block: [bx, by, bz], shared, together: true },
+            stream,
+            params,
+            at(0),
+        )
     }
 
     pub fn cuLaunchKernelEx(config: Ptr<c_void>, function: usize, params: Ptr<usize>, extra: Ptr<usize>) -> Answer {
         let config = config.cast::<LaunchConfig>().get("config")?;
         let list = at::<LaunchAttribute>(config.attributes).list(config.count as usize, "attrs")?;
-        let (grid, block, shared, stream) = (config.grid, config.block, config.shared, config.stream);
-        launch(function, &Plan { grid, block, shared, stream, together: attributes(&list)? }, params, extra)
+        let (grid, block, shared) = (config.grid, config.block, config.shared);
+        launch(function, Size { grid, block, shared, together: attributes(&list)? }, config.stream, params, extra)
     }
 }

@@ -135,7 +135,10 @@ pub mod rows {
             match name {
                 CU_LIBRARY_BINARY_IS_PRESERVED => {}
                 CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE => {
-                    fail!(CUDA_ERROR_NOT_SUPPORTED, "functions of the program in device code: CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE")
+                    fail!(
+                        CUDA_ERROR_NOT_SUPPORTED,
+                        "functions of the program in device code: CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE"
+                    )
                 }
                 other => fail!(CUDA_ERROR_INVALID_VALUE, "the library option {other}"),
             }

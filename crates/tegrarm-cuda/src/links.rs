@@ -68,7 +68,14 @@ pub mod rows {
         add(link, kind, data.bytes(size)?, name)
     }
 
-    pub fn cuLinkAddFile_v2(link: usize, kind: u32, path: Ptr<c_char>, count: u32, names: Ptr<u32>, values: Ptr<usize>) -> Answer {
+    pub fn cuLinkAddFile_v2(
+        link: usize,
+        kind: u32,
+        path: Ptr<c_char>,
+        count: u32,
+        names: Ptr<u32>,
+        values: Ptr<usize>,
+    ) -> Answer {
         LINKS.get(link)?;
         Options::read(count, names, values)?;
         let path = path.text("path")?;

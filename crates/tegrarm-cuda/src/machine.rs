@@ -1,38 +1,49 @@
 //! libtegrarm as safe types: devices, buffers, queues, modules, kernels, events. They end what they own when they are dropped.
 #![allow(unsafe_code)]
 
-use crate::api::{Api, api};
+use crate::api::api;
 use crate::numbers::*;
 use crate::result::{Answer, Error};
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
+use tegrarm_client::Functions;
+use tegrarm_client::header as status;
+use tegrarm_client::header::{
+    TEGRARM_LAUNCH_COOPERATIVE, tegrarm_device_profile, tegrarm_fault, tegrarm_launch_config, tegrarm_queue_options,
+};
+
+/// The figures of a GPU.
+pub use tegrarm_client::header::tegrarm_device_profile as Profile;
+/// What is known of a kernel.
+pub use tegrarm_client::header::tegrarm_kernel_attributes as KernelAttributes;
 
 /// A wait without a limit.
 pub const FOREVER: u64 = u64::MAX;
 
-/// Statuses of tegrarm_status.h, and the results of CUDA that they become. Every other status is CUDA_ERROR_UNKNOWN.
+/// Statuses, and the results of CUDA that they become. Every other status is CUDA_ERROR_UNKNOWN.
 static STATUSES: &[(u32, u32)] = &[
-    (0x05, CUDA_ERROR_NO_DEVICE),         // NV_ERR_CARD_NOT_PRESENT
-    (0x1A, CUDA_ERROR_OUT_OF_MEMORY),     // NV_ERR_INSUFFICIENT_RESOURCES
-    (0x1B, CUDA_ERROR_NOT_PERMITTED),     // NV_ERR_INSUFFICIENT_PERMISSIONS
-    (0x1E, CUDA_ERROR_INVALID_VALUE),     // NV_ERR_INVALID_ADDRESS
-    (0x1F, CUDA_ERROR_INVALID_VALUE),     // NV_ERR_INVALID_ARGUMENT
-    (0x20, CUDA_ERROR_INVALID_VALUE),     // NV_ERR_INVALID_BASE
-    (0x26, CUDA_ERROR_INVALID_DEVICE),    // NV_ERR_INVALID_DEVICE
-    (0x2C, CUDA_ERROR_INVALID_VALUE),     // NV_ERR_INVALID_INDEX
-    (0x2E, CUDA_ERROR_INVALID_VALUE),     // NV_ERR_INVALID_LIMIT
-    (0x3D, CUDA_ERROR_INVALID_VALUE),     // NV_ERR_INVALID_POINTER
-    (0x51, CUDA_ERROR_OUT_OF_MEMORY),     // NV_ERR_NO_MEMORY
-    (0x55, CUDA_ERROR_NOT_READY),         // NV_ERR_NOT_READY
-    (0x56, CUDA_ERROR_NOT_SUPPORTED),     // NV_ERR_NOT_SUPPORTED
-    (0x57, CUDA_ERROR_INVALID_HANDLE),    // NV_ERR_OBJECT_NOT_FOUND
-    (0x62, CUDA_ERROR_LAUNCH_FAILED),     // NV_ERR_RESET_REQUIRED; the context asks for the fault
-    (0x63, CUDA_ERROR_ILLEGAL_STATE),     // NV_ERR_STATE_IN_USE
-    (0x65, CUDA_ERROR_LAUNCH_TIMEOUT),    // NV_ERR_TIMEOUT
-    (0x6E, CUDA_ERROR_LAUNCH_FAILED),     // NV_ERR_RESOURCE_LOST
+    (status::NV_ERR_CARD_NOT_PRESENT, CUDA_ERROR_NO_DEVICE),
+    (status::NV_ERR_INSUFFICIENT_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY),
+    (status::NV_ERR_INSUFFICIENT_PERMISSIONS, CUDA_ERROR_NOT_PERMITTED),
+    (status::NV_ERR_INVALID_ADDRESS, CUDA_ERROR_INVALID_VALUE),
+    (status::NV_ERR_INVALID_ARGUMENT, CUDA_ERROR_INVALID_VALUE),
+    (status::NV_ERR_INVALID_BASE, CUDA_ERROR_INVALID_VALUE),
+    (status::NV_ERR_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE),
+    (status::NV_ERR_INVALID_INDEX, CUDA_ERROR_INVALID_VALUE),
+    (status::NV_ERR_INVALID_LIMIT, CUDA_ERROR_INVALID_VALUE),
+    (status::NV_ERR_INVALID_POINTER, CUDA_ERROR_INVALID_VALUE),
+    (status::NV_ERR_NO_MEMORY, CUDA_ERROR_OUT_OF_MEMORY),
+    (status::NV_ERR_NOT_READY, CUDA_ERROR_NOT_READY),
+    (status::NV_ERR_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED),
+    (status::NV_ERR_OBJECT_NOT_FOUND, CUDA_ERROR_INVALID_HANDLE),
+    // The context asks for the fault.
+    (status::NV_ERR_RESET_REQUIRED, CUDA_ERROR_LAUNCH_FAILED),
+    (status::NV_ERR_STATE_IN_USE, CUDA_ERROR_ILLEGAL_STATE),
+    (status::NV_ERR_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT),
+    (status::NV_ERR_RESOURCE_LOST, CUDA_ERROR_LAUNCH_FAILED),
 ];
 
 /// The functions. cuInit has loaded them before any of these types exists.
-fn it() -> &'static Api {
+fn it() -> &'static Functions {
     match api() {
         Ok(api) => api,
         Err(why) => unreachable!("a handle exists, and libtegrarm does not: {why}"),
@@ -49,81 +60,42 @@ fn error(status: u32) -> Error {
     let row = STATUSES.iter().find(|(number, _)| *number == status);
     let code = row.map_or(CUDA_ERROR_UNKNOWN, |(_, code)| *code);
     // SAFETY: the name of a status is a static string.
-    let name = unsafe { CStr::from_ptr((it().status_name)(status)) };
+    let name = unsafe { CStr::from_ptr((it().tegrarm_status_name)(status)) };
     Error::new(code, format!("{}: {}", name.to_string_lossy(), last_error()))
 }
 
 /// The sentence of the last call that failed in this thread.
 pub fn last_error() -> String {
     // SAFETY: NULL with the length 0 asks for the size alone.
-    let size = unsafe { (it().last_error)(std::ptr::null_mut(), 0) };
+    let size = unsafe { (it().tegrarm_last_error)(std::ptr::null_mut(), 0) };
     let mut text = vec![0u8; size];
     // SAFETY: `text` has room for `size` bytes.
-    unsafe { (it().last_error)(text.as_mut_ptr().cast(), size) };
+    unsafe { (it().tegrarm_last_error)(text.as_mut_ptr().cast(), size) };
     String::from_utf8_lossy(text.strip_suffix(&[0]).unwrap_or(&text)).into_owned()
 }
 
-/// `struct tegrarm_device_profile`, as far as it is read.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Profile {
-    size: usize,
-    vendor: u32,
-    name: [u8; 64],
-    shared_memory: bool,
-    pub memory_size: u64,
-    pub local_bandwidth: u64,
-    pub transfer_bandwidth: u64,
-    has_matrix_hw: bool,
-    has_simd_reduction: bool,
-    pub compute_units: u32,
-    pub simd_width: u32,
-    pub max_threads_per_group: u32,
-    pub shared_mem_size: u32,
-    pub sm_version: u32,
-    pub max_clock_hz: u64,
-    pub uuid: [u8; 16],
-    pub simulated: bool,
+/// The profile of a GPU.
+pub fn profile(index: u32) -> Answer<Profile> {
+    // SAFETY: all fields are numbers, for which zeroes are values.
+    let mut profile: tegrarm_device_profile = unsafe { std::mem::zeroed() };
+    profile.size = size_of::<tegrarm_device_profile>();
+    // SAFETY: `profile` is valid for the bytes that its size names.
+    check(unsafe { (it().tegrarm_device_profile)(index, &mut profile) })?;
+    Ok(profile)
 }
 
-impl Profile {
-    /// The profile of a GPU.
-    pub fn of(index: u32) -> Answer<Profile> {
-        // SAFETY: all fields are numbers, for which zeroes are values.
-        let mut profile: Profile = unsafe { std::mem::zeroed() };
-        profile.size = size_of::<Profile>();
-        // SAFETY: `profile` is valid for the bytes that its size names.
-        check(unsafe { (it().device_profile)(index, (&raw mut profile).cast()) })?;
-        Ok(profile)
-    }
-
-    /// The name of the GPU.
-    pub fn name(&self) -> String {
-        let len = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
-        String::from_utf8_lossy(&self.name[..len]).into_owned()
-    }
+/// A text of a structure, up to its NUL.
+pub fn text(bytes: &[c_char]) -> String {
+    let bytes: Vec<u8> = bytes.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// How many GPUs there are.
 pub fn count() -> Answer<u32> {
     let mut count = 0;
     // SAFETY: `count` is valid for writes.
-    check(unsafe { (it().device_count)(&mut count) })?;
+    check(unsafe { (it().tegrarm_device_count)(&mut count) })?;
     Ok(count)
-}
-
-/// `struct tegrarm_fault`.
-#[repr(C)]
-struct FaultBytes {
-    size: usize,
-    cause: u32,
-    code: u32,
-    channel: u32,
-    sm: u32,
-    warp_error: u32,
-    pc: u64,
-    text: [u8; 256],
-    sentence: [u8; 4096],
 }
 
 /// What stopped a device.
@@ -146,58 +118,56 @@ impl Device {
     pub fn open(index: u32) -> Answer<Device> {
         let mut handle = 0;
         // SAFETY: `handle` is valid for writes.
-        check(unsafe { (it().device_open)(index, &mut handle) })?;
+        check(unsafe { (it().tegrarm_device_open)(index, (&raw mut handle).cast()) })?;
         Ok(Device { handle })
     }
 
     /// What stopped it, if something did.
     pub fn fault(&self) -> Answer<Option<Fault>> {
         // SAFETY: all fields are numbers, for which zeroes are values.
-        let mut fault: Box<FaultBytes> = Box::new(unsafe { std::mem::zeroed() });
-        fault.size = size_of::<FaultBytes>();
+        let mut fault: Box<tegrarm_fault> = Box::new(unsafe { std::mem::zeroed() });
+        fault.size = size_of::<tegrarm_fault>();
         // SAFETY: `fault` is valid for the bytes that its size names.
-        check(unsafe { (it().device_fault)(self.handle, (&raw mut *fault).cast()) })?;
+        check(unsafe { (it().tegrarm_device_fault)(self.handle as *mut _, &mut *fault) })?;
         if fault.cause == 0 {
             return Ok(None);
         }
-        let len = fault.sentence.iter().position(|byte| *byte == 0).unwrap_or(0);
-        let sentence = String::from_utf8_lossy(&fault.sentence[..len]).into_owned();
-        Ok(Some(Fault { cause: fault.cause, warp_error: fault.warp_error, sentence }))
+        Ok(Some(Fault { cause: fault.cause, warp_error: fault.warp_error, sentence: text(&fault.sentence) }))
     }
 
     /// A limit.
     pub fn limit(&self, limit: u32) -> Answer<u64> {
         let mut value = 0;
         // SAFETY: `value` is valid for writes.
-        check(unsafe { (it().device_limit)(self.handle, limit, &mut value) })?;
+        check(unsafe { (it().tegrarm_device_limit)(self.handle as *mut _, limit, &mut value) })?;
         Ok(value)
     }
 
     /// Changes a limit.
     pub fn set_limit(&self, limit: u32, value: u64) -> Answer {
         // SAFETY: it takes numbers.
-        check(unsafe { (it().device_set_limit)(self.handle, limit, value) })
+        check(unsafe { (it().tegrarm_device_set_limit)(self.handle as *mut _, limit, value) })
     }
 
     /// How many bytes can be allocated, and how many there are.
     pub fn memory(&self) -> Answer<(u64, u64)> {
         let (mut available, mut total) = (0, 0);
         // SAFETY: both are valid for writes.
-        check(unsafe { (it().device_memory)(self.handle, &mut available, &mut total) })?;
+        check(unsafe { (it().tegrarm_device_memory)(self.handle as *mut _, &mut available, &mut total) })?;
         Ok((available, total))
     }
 
     /// Waits for a fence.
     pub fn wait(&self, fence: u64, timeout_ns: u64) -> Answer {
         // SAFETY: it takes numbers.
-        check(unsafe { (it().wait)(self.handle, fence, timeout_ns) })
+        check(unsafe { (it().tegrarm_wait)(self.handle as *mut _, fence, timeout_ns) })
     }
 
     /// Whether a fence has passed.
     pub fn passed(&self, fence: u64) -> Answer<bool> {
         let mut passed = false;
         // SAFETY: `passed` is valid for writes.
-        check(unsafe { (it().fence_query)(self.handle, fence, &mut passed) })?;
+        check(unsafe { (it().tegrarm_fence_query)(self.handle as *mut _, fence, &mut passed) })?;
         Ok(passed)
     }
 
@@ -205,7 +175,7 @@ impl Device {
     pub fn queue(&self) -> Answer<Queue> {
         let mut handle = 0;
         // SAFETY: `handle` is valid for writes.
-        check(unsafe { (it().device_queue)(self.handle, &mut handle) })?;
+        check(unsafe { (it().tegrarm_device_queue)(self.handle as *mut _, (&raw mut handle).cast()) })?;
         Ok(Queue { handle, own: true })
     }
 }
@@ -214,8 +184,8 @@ impl Drop for Device {
     fn drop(&mut self) {
         // SAFETY: it takes a number. A device that libtegrarm does not know any more is closed already.
         unsafe {
-            (it().device_stop)(self.handle, std::ptr::null_mut());
-            (it().device_close)(self.handle);
+            (it().tegrarm_device_stop)(self.handle as *mut _, std::ptr::null_mut());
+            (it().tegrarm_device_close)(self.handle as *mut _);
         }
     }
 }
@@ -233,7 +203,9 @@ impl Buffer {
     fn of(handle: usize) -> Answer<Buffer> {
         let mut buffer = Buffer { handle, address: 0, pointer: 0 };
         // SAFETY: both are valid for writes.
-        check(unsafe { (it().buffer_address)(handle, &mut buffer.pointer, &mut buffer.address) })?;
+        check(unsafe {
+            (it().tegrarm_buffer_address)(handle as *mut _, (&raw mut buffer.pointer).cast(), &mut buffer.address)
+        })?;
         Ok(buffer)
     }
 
@@ -241,7 +213,7 @@ impl Buffer {
     pub fn alloc(device: &Device, size: u64, flags: u32) -> Answer<Buffer> {
         let mut handle = 0;
         // SAFETY: `handle` is valid for writes.
-        check(unsafe { (it().buffer_alloc)(device.handle, size, flags, &mut handle) })?;
+        check(unsafe { (it().tegrarm_buffer_alloc)(device.handle as *mut _, size, flags, (&raw mut handle).cast()) })?;
         Buffer::of(handle)
     }
 
@@ -249,7 +221,15 @@ impl Buffer {
     pub fn pages(device: &Device, pages: usize, size: u64, flags: u32) -> Answer<Buffer> {
         let mut handle = 0;
         // SAFETY: libtegrarm checks that the pages are mapped; the caller of cuMemHostRegister keeps them mapped.
-        check(unsafe { (it().buffer_import_pages)(device.handle, pages, size, flags, &mut handle) })?;
+        check(unsafe {
+            (it().tegrarm_buffer_import_pages)(
+                device.handle as *mut _,
+                pages as *mut _,
+                size,
+                flags,
+                (&raw mut handle).cast(),
+            )
+        })?;
         Buffer::of(handle)
     }
 
@@ -257,7 +237,7 @@ impl Buffer {
     pub fn export(&self) -> Answer<(i32, u64)> {
         let (mut fd, mut offset) = (-1, 0);
         // SAFETY: both are valid for writes.
-        check(unsafe { (it().buffer_export)(self.handle, &mut fd, &mut offset) })?;
+        check(unsafe { (it().tegrarm_buffer_export)(self.handle as *mut _, &mut fd, &mut offset) })?;
         Ok((fd, offset))
     }
 }
@@ -265,18 +245,8 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         // SAFETY: it takes a number. A buffer that libtegrarm does not know any more ended with its device.
-        unsafe { (it().buffer_free)(self.handle) };
+        unsafe { (it().tegrarm_buffer_free)(self.handle as *mut _) };
     }
-}
-
-/// `struct tegrarm_queue_options`.
-#[repr(C)]
-struct QueueOptions {
-    size: usize,
-    kind: u32,
-    priority: u32,
-    timeslice_us: u32,
-    reserved: u32,
 }
 
 /// A queue of a device.
@@ -286,16 +256,30 @@ pub struct Queue {
     own: bool,
 }
 
+/// The size of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    /// Whether all blocks run at the same time.
+    pub together: bool,
+}
+
 /// A task for the CPU. It is told whether the work before it finished.
 pub type Task = Box<dyn FnOnce(bool) + Send>;
 
 impl Queue {
     /// Makes a queue with a priority of libtegrarm, 0 to 3.
     pub fn new(device: &Device, priority: u32) -> Answer<Queue> {
-        let options = QueueOptions { size: size_of::<QueueOptions>(), kind: 0, priority, timeslice_us: 0, reserved: 0 };
+        let size = size_of::<tegrarm_queue_options>();
+        let options = tegrarm_queue_options { size, kind: 0, priority, timeslice_us: 0, reserved: 0 };
         let mut handle = 0;
         // SAFETY: `options` is valid for reads, and `handle` for writes.
-        check(unsafe { (it().queue_create)(device.handle, (&raw const options).cast(), &mut handle) })?;
+        check(unsafe { (it().tegrarm_queue_create)(device.handle as *mut _, &options, (&raw mut handle).cast()) })?;
         Ok(Queue { handle, own: false })
     }
 
@@ -303,28 +287,41 @@ impl Queue {
     pub fn fence(&self) -> Answer<u64> {
         let mut fence = 0;
         // SAFETY: `fence` is valid for writes.
-        check(unsafe { (it().queue_fence)(self.handle, &mut fence) })?;
+        check(unsafe { (it().tegrarm_queue_fence)(self.handle as *mut _, &mut fence) })?;
         Ok(fence)
     }
 
     /// Lets later work wait for a fence.
     pub fn after(&self, fence: u64) -> Answer {
         // SAFETY: it takes numbers.
-        check(unsafe { (it().queue_after)(self.handle, fence) })
+        check(unsafe { (it().tegrarm_queue_after)(self.handle as *mut _, fence) })
     }
 
-    /// Launches a kernel. `params` has the address of the value of each parameter.
-    pub fn launch(&self, kernel: &Kernel, grid: [u32; 3], block: [u32; 3], shared: u32, params: &[usize]) -> Answer<u64> {
-        self.launch_at(kernel, grid, block, shared, params.as_ptr() as usize, params.len())
-    }
-
-    /// Launches a kernel whose parameters' addresses are at an address: `count` of them.
-    pub fn launch_at(&self, kernel: &Kernel, grid: [u32; 3], block: [u32; 3], shared: u32, params: usize, count: usize) -> Answer<u64> {
-        let mut fence = 0;
-        // SAFETY: `grid` and `block` are valid for reads. The array of the parameters and their values are those of the caller of
-        // cuLaunchKernel, who vouches for them, or this library's own.
+    /// Launches a kernel. `params` is the address of an array with the addresses of the values of its `count` parameters.
+    pub fn launch(&self, kernel: &Kernel, size: &Size, params: usize, count: usize) -> Answer<u64> {
+        let Size { grid, block, shared, together } = *size;
+        let config = tegrarm_launch_config {
+            size: size_of::<tegrarm_launch_config>(),
+            grid_dim: grid,
+            block_dim: block,
+            shared_mem_bytes: shared,
+            flags: if together { TEGRARM_LAUNCH_COOPERATIVE } else { 0 },
+            priority: 0,
+            reserved: 0,
+            param_sizes: std::ptr::null(),
+        };
+        let (mut fence, values) = (0, params as *const *const c_void);
+        // SAFETY: `config` is valid for reads. The array of the parameters and their values are those of the caller of cuLaunchKernel,
+        // who vouches for them, or this library's own.
         check(unsafe {
-            (it().queue_launch)(self.handle, kernel.handle, grid.as_ptr(), block.as_ptr(), shared, params as *const usize, count as u32, &mut fence)
+            (it().tegrarm_launch)(
+                self.handle as *mut _,
+                kernel.handle as *mut _,
+                &config,
+                values,
+                count as u32,
+                &mut fence,
+            )
         })?;
         Ok(fence)
     }
@@ -333,7 +330,17 @@ impl Queue {
     pub fn copy(&self, to: (&Buffer, u64), from: (&Buffer, u64), size: u64) -> Answer<u64> {
         let mut fence = 0;
         // SAFETY: `fence` is valid for writes; libtegrarm checks the ranges.
-        check(unsafe { (it().queue_copy)(self.handle, to.0.handle, to.1, from.0.handle, from.1, size, &mut fence) })?;
+        check(unsafe {
+            (it().tegrarm_queue_copy)(
+                self.handle as *mut _,
+                to.0.handle as *mut _,
+                to.1,
+                from.0.handle as *mut _,
+                from.1,
+                size,
+                &mut fence,
+            )
+        })?;
         Ok(fence)
     }
 
@@ -341,7 +348,17 @@ impl Queue {
     pub fn fill(&self, to: (&Buffer, u64), size: u64, value: u32, width: u32) -> Answer<u64> {
         let mut fence = 0;
         // SAFETY: `fence` is valid for writes; libtegrarm checks the range.
-        check(unsafe { (it().queue_fill)(self.handle, to.0.handle, to.1, size, value, width, &mut fence) })?;
+        check(unsafe {
+            (it().tegrarm_queue_fill)(
+                self.handle as *mut _,
+                to.0.handle as *mut _,
+                to.1,
+                size,
+                value,
+                width,
+                &mut fence,
+            )
+        })?;
         Ok(fence)
     }
 
@@ -358,7 +375,7 @@ impl Queue {
         let mut fence = 0;
         let user = Box::into_raw(Box::new(task));
         // SAFETY: `run` takes the box, once.
-        let status = unsafe { (it().queue_call)(self.handle, run, user.cast(), &mut fence) };
+        let status = unsafe { (it().tegrarm_queue_call)(self.handle as *mut _, Some(run), user.cast(), &mut fence) };
         if status != 0 {
             // SAFETY: the call failed, so that `run` is not called and the box is still this function's.
             drop(unsafe { Box::from_raw(user) });
@@ -372,7 +389,7 @@ impl Drop for Queue {
     fn drop(&mut self) {
         if !self.own {
             // SAFETY: it takes a number.
-            unsafe { (it().queue_destroy)(self.handle) };
+            unsafe { (it().tegrarm_queue_destroy)(self.handle as *mut _) };
         }
     }
 }
@@ -387,7 +404,14 @@ impl Module {
     pub fn load(device: &Device, image: &[u8]) -> Answer<Module> {
         let mut handle = 0;
         // SAFETY: `image` is valid for reads, and `handle` for writes.
-        check(unsafe { (it().module_load)(device.handle, image.as_ptr(), image.len(), &mut handle) })?;
+        check(unsafe {
+            (it().tegrarm_module_load)(
+                device.handle as *mut _,
+                image.as_ptr().cast(),
+                image.len(),
+                (&raw mut handle).cast(),
+            )
+        })?;
         Ok(Module { handle })
     }
 
@@ -395,7 +419,7 @@ impl Module {
     pub fn kernel(&self, name: &CString) -> Answer<Kernel> {
         let mut handle = 0;
         // SAFETY: `name` ends with a NUL, and `handle` is valid for writes.
-        check(unsafe { (it().module_kernel)(self.handle, name.as_ptr(), &mut handle) })?;
+        check(unsafe { (it().tegrarm_module_kernel)(self.handle as *mut _, name.as_ptr(), (&raw mut handle).cast()) })?;
         Ok(Kernel { handle })
     }
 
@@ -404,8 +428,13 @@ impl Module {
         let (mut handle, mut size) = (0, 0);
         // SAFETY: `name` ends with a NUL, NULL asks for no address, and `size` and `handle` are valid for writes.
         unsafe {
-            check((it().module_variable)(self.handle, name.as_ptr(), std::ptr::null_mut(), &mut size))?;
-            check((it().module_buffer)(self.handle, name.as_ptr(), &mut handle))?;
+            check((it().tegrarm_module_variable)(
+                self.handle as *mut _,
+                name.as_ptr(),
+                std::ptr::null_mut(),
+                &mut size,
+            ))?;
+            check((it().tegrarm_module_buffer)(self.handle as *mut _, name.as_ptr(), (&raw mut handle).cast()))?;
         }
         Ok((Buffer::of(handle)?, size))
     }
@@ -414,28 +443,8 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         // SAFETY: it takes a number. A module that libtegrarm does not know any more ended with its device.
-        unsafe { (it().module_unload)(self.handle) };
+        unsafe { (it().tegrarm_module_unload)(self.handle as *mut _) };
     }
-}
-
-/// `struct tegrarm_kernel_attributes`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct KernelAttributes {
-    size: usize,
-    pub registers: u32,
-    pub shared_size: u32,
-    pub max_dynamic_shared: u32,
-    pub local_size: u32,
-    pub stack_size: u32,
-    pub constant_size: u32,
-    pub barriers: u32,
-    pub max_threads: u32,
-    pub required_block: [u32; 3],
-    pub parameters: u32,
-    pub parameter_size: u32,
-    pub code_size: u64,
-    pub code_address: u64,
 }
 
 /// A kernel of a module, which ends with the module.
@@ -450,7 +459,7 @@ impl Kernel {
         let mut attributes: KernelAttributes = unsafe { std::mem::zeroed() };
         attributes.size = size_of::<KernelAttributes>();
         // SAFETY: `attributes` is valid for the bytes that its size names.
-        check(unsafe { (it().kernel_attributes)(self.handle, (&raw mut attributes).cast()) })?;
+        check(unsafe { (it().tegrarm_kernel_attributes)(self.handle as *mut _, &mut attributes) })?;
         Ok(attributes)
     }
 
@@ -458,7 +467,7 @@ impl Kernel {
     pub fn parameter(&self, index: u32) -> Answer<(u32, u32)> {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: both are valid for writes.
-        check(unsafe { (it().kernel_parameter)(self.handle, index, &mut offset, &mut size) })?;
+        check(unsafe { (it().tegrarm_kernel_parameter)(self.handle as *mut _, index, &mut offset, &mut size) })?;
         Ok((offset, size))
     }
 
@@ -466,7 +475,7 @@ impl Kernel {
     pub fn blocks_per_sm(&self, block: [u32; 3], shared: u32) -> Answer<u32> {
         let mut blocks = 0;
         // SAFETY: `block` is valid for reads of three words, and `blocks` for writes.
-        check(unsafe { (it().kernel_occupancy)(self.handle, block.as_ptr(), shared, &mut blocks) })?;
+        check(unsafe { (it().tegrarm_kernel_occupancy)(self.handle as *mut _, block.as_ptr(), shared, &mut blocks) })?;
         Ok(blocks)
     }
 }
@@ -481,7 +490,7 @@ impl Stamp {
     pub fn new(device: &Device) -> Answer<Stamp> {
         let mut handle = 0;
         // SAFETY: `handle` is valid for writes.
-        check(unsafe { (it().event_create)(device.handle, &mut handle) })?;
+        check(unsafe { (it().tegrarm_event_create)(device.handle as *mut _, (&raw mut handle).cast()) })?;
         Ok(Stamp { handle })
     }
 
@@ -489,7 +498,7 @@ impl Stamp {
     pub fn record(&self, queue: &Queue) -> Answer<u64> {
         let mut fence = 0;
         // SAFETY: `fence` is valid for writes.
-        check(unsafe { (it().event_record)(self.handle, queue.handle, &mut fence) })?;
+        check(unsafe { (it().tegrarm_event_record)(self.handle as *mut _, queue.handle as *mut _, &mut fence) })?;
         Ok(fence)
     }
 
@@ -497,7 +506,7 @@ impl Stamp {
     pub fn since(&self, start: &Stamp) -> Answer<i64> {
         let mut elapsed = 0;
         // SAFETY: `elapsed` is valid for writes.
-        check(unsafe { (it().event_elapsed)(start.handle, self.handle, &mut elapsed) })?;
+        check(unsafe { (it().tegrarm_event_elapsed)(start.handle as *mut _, self.handle as *mut _, &mut elapsed) })?;
         Ok(elapsed)
     }
 }
@@ -505,6 +514,6 @@ impl Stamp {
 impl Drop for Stamp {
     fn drop(&mut self) {
         // SAFETY: it takes a number.
-        unsafe { (it().event_destroy)(self.handle) };
+        unsafe { (it().tegrarm_event_destroy)(self.handle as *mut _) };
     }
 }

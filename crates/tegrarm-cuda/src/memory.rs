@@ -35,11 +35,20 @@ pub mod rows {
         address.set(alloc(&*current()?, Kind::Device, size)?.address, "dptr")
     }
 
-    pub fn cuMemAllocPitch_v2(address: Ptr<u64>, pitch: Ptr<usize>, width: usize, height: usize, element: u32) -> Answer {
+    pub fn cuMemAllocPitch_v2(
+        address: Ptr<u64>,
+        pitch: Ptr<usize>,
+        width: usize,
+        height: usize,
+        element: u32,
+    ) -> Answer {
         address.present("dptr")?;
         pitch.present("pPitch")?;
         if !matches!(element, 4 | 8 | 16) || width == 0 || height == 0 {
-            fail!(CUDA_ERROR_INVALID_VALUE, "{height} rows of {width} bytes, elements of {element} bytes: 4, 8 or 16 can be");
+            fail!(
+                CUDA_ERROR_INVALID_VALUE,
+                "{height} rows of {width} bytes, elements of {element} bytes: 4, 8 or 16 can be"
+            );
         }
         let row = width.checked_next_multiple_of(PITCH).and_then(|row| row.checked_mul(height).map(|all| (row, all)));
         let Some((row, all)) = row else { fail!(CUDA_ERROR_OUT_OF_MEMORY, "{height} rows of {width} bytes") };
@@ -86,7 +95,13 @@ pub mod rows {
         Ok(())
     }
 
-    pub fn cuMemGetHandleForAddressRange(handle: Ptr<c_void>, address: u64, size: usize, kind: u32, flags: u64) -> Answer {
+    pub fn cuMemGetHandleForAddressRange(
+        handle: Ptr<c_void>,
+        address: u64,
+        size: usize,
+        kind: u32,
+        flags: u64,
+    ) -> Answer {
         handle.present("handle")?;
         current()?;
         if kind != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags != 0 {
@@ -94,7 +109,10 @@ pub mod rows {
         }
         let (found, offset) = allocations::get_range(address, size as u64)?;
         if offset != 0 || (size as u64) < found.size {
-            fail!(CUDA_ERROR_NOT_SUPPORTED, "a dma-buf for a part of an allocation: nvmap's dma-bufs are whole allocations");
+            fail!(
+                CUDA_ERROR_NOT_SUPPORTED,
+                "a dma-buf for a part of an allocation: nvmap's dma-bufs are whole allocations"
+            );
         }
         let (fd, _) = found.buffer.export()?;
         handle.cast::<i32>().set(fd, "handle")

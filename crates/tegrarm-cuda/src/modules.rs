@@ -46,7 +46,9 @@ pub fn machine_code(code: Code, options: &Options) -> Answer<Vec<u8>> {
         Code::Ptx(bytes) if !is_ptx(&bytes) => {
             fail!(CUDA_ERROR_INVALID_IMAGE, "the image is neither a cubin, nor a fat binary, nor PTX")
         }
-        Code::Ptx(bytes) => jit::compile(&[Input { kind: input::PTX, bytes, name: "the module".into() }], options, arch()?),
+        Code::Ptx(bytes) => {
+            jit::compile(&[Input { kind: input::PTX, bytes, name: "the module".into() }], options, arch()?)
+        }
     }
 }
 
@@ -156,7 +158,13 @@ pub mod rows {
         load_image(module, image, &Options::default())
     }
 
-    pub fn cuModuleLoadDataEx(module: Ptr<usize>, image: Ptr<c_void>, count: u32, names: Ptr<u32>, values: Ptr<usize>) -> Answer {
+    pub fn cuModuleLoadDataEx(
+        module: Ptr<usize>,
+        image: Ptr<c_void>,
+        count: u32,
+        names: Ptr<u32>,
+        values: Ptr<usize>,
+    ) -> Answer {
         load_image(module, image, &Options::read(count, names, values)?)
     }
 

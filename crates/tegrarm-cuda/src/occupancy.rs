@@ -19,7 +19,12 @@ pub mod rows {
     use super::*;
     use crate::pointers::{Ptr, call_block_to_shared};
 
-    pub fn cuOccupancyMaxActiveBlocksPerMultiprocessor(count: Ptr<i32>, handle: usize, threads: i32, shared: usize) -> Answer {
+    pub fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        count: Ptr<i32>,
+        handle: usize,
+        threads: i32,
+        shared: usize,
+    ) -> Answer {
         cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(count, handle, threads, shared, 0)
     }
 
@@ -80,7 +85,12 @@ pub mod rows {
         grid.set((best_blocks * units) as i32, "minGridSize")
     }
 
-    pub fn cuOccupancyAvailableDynamicSMemPerBlock(size: Ptr<usize>, handle: usize, count: i32, threads: i32) -> Answer {
+    pub fn cuOccupancyAvailableDynamicSMemPerBlock(
+        size: Ptr<usize>,
+        handle: usize,
+        count: i32,
+        threads: i32,
+    ) -> Answer {
         size.present("dynamicSmemSize")?;
         let function = function(handle)?;
         if count <= 0 || threads <= 0 || blocks(&function, threads as u32, 0)? < count as u32 {

@@ -27,7 +27,9 @@ fn value(memory: &Allocation, offset: u64, attribute: u32) -> Answer<Value> {
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE => Value::Word(if host { CU_MEMORYTYPE_HOST } else { CU_MEMORYTYPE_DEVICE }),
         CU_POINTER_ATTRIBUTE_DEVICE_POINTER => Value::Long(memory.address + offset),
         CU_POINTER_ATTRIBUTE_HOST_POINTER if host || managed => Value::Long(memory.pointer as u64 + offset),
-        CU_POINTER_ATTRIBUTE_HOST_POINTER => fail!(CUDA_ERROR_INVALID_VALUE, "memory of the device has no host pointer"),
+        CU_POINTER_ATTRIBUTE_HOST_POINTER => {
+            fail!(CUDA_ERROR_INVALID_VALUE, "memory of the device has no host pointer")
+        }
         CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => Value::Word(0),
         CU_POINTER_ATTRIBUTE_BUFFER_ID => Value::Long(memory.id),
         CU_POINTER_ATTRIBUTE_IS_MANAGED => Value::Word(managed.into()),
@@ -39,7 +41,9 @@ fn value(memory: &Allocation, offset: u64, attribute: u32) -> Answer<Value> {
         CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => Value::Long(0),
         CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE => Value::Word(0),
         CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => Value::Word(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE),
-        CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => Value::Long(if let Kind::Pool(pool) = memory.kind { pool as u64 } else { 0 }),
+        CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => {
+            Value::Long(if let Kind::Pool(pool) = memory.kind { pool as u64 } else { 0 })
+        }
         CU_POINTER_ATTRIBUTE_MAPPING_SIZE => Value::Long(memory.size),
         CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => Value::Long(memory.address),
         CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => Value::Long(memory.id),

@@ -100,7 +100,9 @@ pub mod rows {
         pool.present("pool")?;
         crate::driver::initialized()?;
         let wanted = properties.cast::<PoolProperties>().get("poolProps")?;
-        if wanted.allocation_type != CU_MEM_ALLOCATION_TYPE_PINNED || wanted.location.kind != CU_MEM_LOCATION_TYPE_DEVICE {
+        if wanted.allocation_type != CU_MEM_ALLOCATION_TYPE_PINNED
+            || wanted.location.kind != CU_MEM_LOCATION_TYPE_DEVICE
+        {
             fail!(CUDA_ERROR_NOT_SUPPORTED, "a pool of other memory than pinned memory of the device");
         }
         check_device(wanted.location.id)?;
@@ -134,7 +136,9 @@ pub mod rows {
                 pool.settings.lock()[attribute as usize] = value.cast::<u64>().get("value")?;
                 Ok(())
             }
-            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH | CU_MEMPOOL_ATTR_USED_MEM_HIGH if value.cast::<u64>().get("value")? == 0 => {
+            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH | CU_MEMPOOL_ATTR_USED_MEM_HIGH
+                if value.cast::<u64>().get("value")? == 0 =>
+            {
                 pool.most.store(pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
                 Ok(())
             }
@@ -149,7 +153,9 @@ pub mod rows {
                 return value.cast::<u32>().set(pool.settings.lock()[attribute as usize] as u32, "value");
             }
             CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => pool.settings.lock()[attribute as usize],
-            CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT | CU_MEMPOOL_ATTR_USED_MEM_CURRENT => pool.used.load(Ordering::Relaxed),
+            CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT | CU_MEMPOOL_ATTR_USED_MEM_CURRENT => {
+                pool.used.load(Ordering::Relaxed)
+            }
             CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH | CU_MEMPOOL_ATTR_USED_MEM_HIGH => pool.most.load(Ordering::Relaxed),
             _ => fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {attribute} of a pool"),
         };
@@ -159,8 +165,12 @@ pub mod rows {
     pub fn cuMemPoolSetAccess(pool: usize, list: Ptr<c_void>, count: usize) -> Answer {
         POOLS.get(pool)?;
         for wanted in list.cast::<AccessDescription>().list(count, "map")? {
-            if wanted.location.kind != CU_MEM_LOCATION_TYPE_DEVICE || wanted.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE {
-                fail!(CUDA_ERROR_INVALID_VALUE, "the one device reads and writes the memory of its pools, and nobody else does");
+            if wanted.location.kind != CU_MEM_LOCATION_TYPE_DEVICE || wanted.flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+            {
+                fail!(
+                    CUDA_ERROR_INVALID_VALUE,
+                    "the one device reads and writes the memory of its pools, and nobody else does"
+                );
             }
             check_device(wanted.location.id)?;
         }

@@ -63,7 +63,10 @@ impl End {
             Some((memory, offset)) => {
                 if offset.checked_add(reach as u64).is_none_or(|end| end > memory.size) {
                     let (start, all) = (memory.address, memory.size);
-                    fail!(CUDA_ERROR_INVALID_VALUE, "{reach} bytes from {address:#x} are outside the allocation of {all} bytes at {start:#x}");
+                    fail!(
+                        CUDA_ERROR_INVALID_VALUE,
+                        "{reach} bytes from {address:#x} are outside the allocation of {all} bytes at {start:#x}"
+                    );
                 }
                 let pointer = memory.pointer + offset as usize;
                 Ok(End { memory: Some((memory, offset)), pointer, pitch, height })
@@ -122,7 +125,10 @@ pub fn reach(width: usize, rows: usize, layers: usize, pitch: usize, height: usi
     if width == 0 || rows == 0 || layers == 0 {
         return Ok(0);
     }
-    let behind = (layers - 1).checked_mul(height).and_then(|all| all.checked_add(rows - 1)).and_then(|rows| rows.checked_mul(pitch));
+    let behind = (layers - 1)
+        .checked_mul(height)
+        .and_then(|all| all.checked_add(rows - 1))
+        .and_then(|rows| rows.checked_mul(pitch));
     match behind.and_then(|behind| behind.checked_add(width)) {
         Some(reach) if (rows == 1 && layers == 1) || pitch >= width => Ok(reach),
         _ => fail!(CUDA_ERROR_INVALID_VALUE, "rows of {width} bytes, {pitch} bytes apart"),

@@ -85,7 +85,11 @@ pub fn find(handle: usize) -> Answer<(Arc<Context>, Arc<Stream>)> {
         return Ok((crate::context::context(stream.context)?, stream));
     }
     let context = current()?;
-    let stream = if handle == PER_THREAD || handle == 0 && per_thread_default() { of_thread(&context)? } else { context.legacy()? };
+    let stream = if handle == PER_THREAD || handle == 0 && per_thread_default() {
+        of_thread(&context)?
+    } else {
+        context.legacy()?
+    };
     Ok((context, stream))
 }
 
@@ -294,7 +298,9 @@ pub mod rows {
         match attribute {
             CU_LAUNCH_ATTRIBUTE_PRIORITY => value.cast::<i32>().set(stream.priority, "value_out"),
             CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => value.cast::<u32>().set(CU_SYNC_POLICY_AUTO, "value_out"),
-            CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN => value.cast::<u32>().set(CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT, "value_out"),
+            CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN => {
+                value.cast::<u32>().set(CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT, "value_out")
+            }
             _ => fail!(CUDA_ERROR_NOT_SUPPORTED, "the attribute {attribute} of a stream"),
         }
     }
@@ -304,7 +310,11 @@ pub mod rows {
         value.present("value")?;
         match attribute {
             CU_LAUNCH_ATTRIBUTE_PRIORITY if value.cast::<i32>().get("value")? == stream.priority => Ok(()),
-            CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY if value.cast::<u32>().get("value")? <= CU_SYNC_POLICY_BLOCKING_SYNC => Ok(()),
+            CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY
+                if value.cast::<u32>().get("value")? <= CU_SYNC_POLICY_BLOCKING_SYNC =>
+            {
+                Ok(())
+            }
             // There is no cache whose lines a window would keep: it is a wish without an effect.
             CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW => Ok(()),
             _ => fail!(CUDA_ERROR_NOT_SUPPORTED, "setting the attribute {attribute} of a stream"),
@@ -358,5 +368,4 @@ pub mod rows {
         greatest.set_any(PRIORITIES.1);
         Ok(())
     }
-
 }

@@ -1,4 +1,4 @@
-//! Structures of cuda.h that functions here read or write. python/tests/test_cuda_layout.py compares them with a C compiler's.
+//! Structures of cuda.h that functions here read or write. python/tests/test_cuda_door.py compares them with a C compiler's.
 
 /// `CUDA_MEMCPY2D_v2`.
 #[repr(C)]
@@ -109,64 +109,4 @@ pub struct PoolProperties {
 pub struct AccessDescription {
     pub location: crate::pointers::Location,
     pub flags: u32,
-}
-
-/// `CUDA_KERNEL_NODE_PARAMS_v1`. The second version has a kernel and a context behind it.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct KernelNode {
-    pub function: usize,
-    pub grid: [u32; 3],
-    pub block: [u32; 3],
-    pub shared: u32,
-    pub params: usize,
-    pub extra: usize,
-}
-
-/// `CUDA_KERNEL_NODE_PARAMS_v2`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct KernelNode2 {
-    pub first: KernelNode,
-    pub kernel: usize,
-    pub context: usize,
-}
-
-/// `CUDA_MEMSET_NODE_PARAMS_v1`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct MemsetNode {
-    pub address: u64,
-    pub pitch: usize,
-    pub value: u32,
-    pub element: u32,
-    pub width: usize,
-    pub height: usize,
-}
-
-/// `CUDA_HOST_NODE_PARAMS_v1`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct HostNode {
-    pub function: usize,
-    pub user: usize,
-}
-
-/// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct InstantiateParams {
-    pub flags: u64,
-    pub upload_stream: usize,
-    pub error_node: usize,
-    pub result: u32,
-}
-
-/// `CUgraphExecUpdateResultInfo_v1`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct UpdateResult {
-    pub result: u32,
-    pub error_node: usize,
-    pub error_from_node: usize,
 }

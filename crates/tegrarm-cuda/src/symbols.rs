@@ -48,12 +48,14 @@ pub enum Found {
 /// Finds the function with this name that a program of this version of CUDA means.
 pub fn find(name: &str, version: u32, per_thread: bool) -> Found {
     let of_thread = |function: &&Function| function.symbol.ends_with("_ptsz") || function.symbol.ends_with("_ptds");
-    let mut candidates = FUNCTIONS.iter().filter(|function| function.name == name && version <= function.last).peekable();
+    let mut candidates =
+        FUNCTIONS.iter().filter(|function| function.name == name && version <= function.last).peekable();
     if candidates.peek().is_none() {
         return Found::Nothing;
     }
     let all: Vec<&Function> = candidates.filter(|function| function.since <= version).collect();
-    let plain = all.iter().copied().filter(|f| !of_thread(f)).max_by_key(|function| (function.since, function.symbol.len()));
+    let plain =
+        all.iter().copied().filter(|f| !of_thread(f)).max_by_key(|function| (function.since, function.symbol.len()));
     let own = all.iter().copied().filter(of_thread).max_by_key(|function| (function.since, function.symbol.len()));
     match (per_thread.then_some(own).flatten(), plain) {
         (Some(function), _) | (None, Some(function)) => Found::At(function.address as usize),
@@ -95,7 +97,13 @@ pub mod rows {
         }
     }
 
-    pub fn cuGetProcAddress_v2(symbol: Ptr<c_char>, pfn: Ptr<usize>, version: i32, flags: usize, status: Ptr<u32>) -> Answer {
+    pub fn cuGetProcAddress_v2(
+        symbol: Ptr<c_char>,
+        pfn: Ptr<usize>,
+        version: i32,
+        flags: usize,
+        status: Ptr<u32>,
+    ) -> Answer {
         let found = look(symbol, pfn, version, flags)?;
         status.set_any(found);
         if found != CU_GET_PROC_ADDRESS_SUCCESS && status.is_null() {
@@ -108,6 +116,9 @@ pub mod rows {
         table.set(0, "ppExportTable")?;
         id.present("pExportTableId")?;
         // These tables are private interfaces between parts of NVIDIA's own software, without documentation.
-        fail!(CUDA_ERROR_NOT_FOUND, "the tables of cuGetExportTable are private interfaces of NVIDIA's software, which are not imitated")
+        fail!(
+            CUDA_ERROR_NOT_FOUND,
+            "the tables of cuGetExportTable are private interfaces of NVIDIA's software, which are not imitated"
+        )
     }
 }

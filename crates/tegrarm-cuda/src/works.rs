@@ -1,8 +1,7 @@
-//! Pieces of work that a stream or a graph is given.
+//! Pieces of work that a stream is given.
 
 use crate::allocations::Allocation;
 use crate::context::Context;
-use crate::functions::Function;
 use crate::machine::Queue;
 use crate::numbers::*;
 use crate::pointers::{call_host_function, copy_bytes, repeat_bytes};
@@ -33,23 +32,6 @@ pub struct Fill {
     pub size: usize,
 }
 
-/// A launch, with the values of its parameters.
-#[derive(Clone)]
-pub struct Launch {
-    /// The kernel.
-    pub function: Arc<Function>,
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub block: [u32; 3],
-    /// Bytes of dynamic shared memory.
-    pub shared: u32,
-    /// Whether all blocks run at the same time.
-    pub together: bool,
-    /// The block of the parameters.
-    pub parameters: Vec<u8>,
-}
-
 /// A piece of work.
 #[derive(Clone)]
 pub enum Work {
@@ -64,9 +46,6 @@ pub enum Work {
         /// Its argument.
         user: usize,
     },
-    /// A launch.
-    #[allow(dead_code, reason = "a stream gets launches without a copy of the parameters: only graphs keep them")]
-    Launch(Launch),
 }
 
 /// Gives a stream work.
@@ -83,7 +62,6 @@ pub fn give(context: &Context, stream: &Stream, work: &Work) -> Answer {
             };
             context.submit(stream, |queue| queue.call(Box::new(task))).map(drop)
         }
-        Work::Launch(launch) => launch.give(context, stream),
     }
 }
 
@@ -93,7 +71,8 @@ fn copy(context: &Context, stream: &Stream, shape: &Shape) -> Answer {
     if shape.bytes() == 0 {
         return Ok(());
     }
-    let ours = |end: &crate::shapes::End| end.memory.as_ref().is_some_and(|(memory, _)| memory.context == context.handle);
+    let ours =
+        |end: &crate::shapes::End| end.memory.as_ref().is_some_and(|(memory, _)| memory.context == context.handle);
     if shape.to.is_pageable() || shape.from.is_pageable() {
         context.settle(stream)?;
         by_cpu(shape);
@@ -117,7 +96,9 @@ fn copy(context: &Context, stream: &Stream, shape: &Shape) -> Answer {
 
 /// Whether a row of the source may be a row of the target.
 fn overlaps(shape: &Shape) -> bool {
-    let end = |end: &crate::shapes::End| end.pointer + (shape.layers * end.height.max(shape.rows)) * end.pitch.max(shape.width);
+    let end = |end: &crate::shapes::End| {
+        end.pointer + (shape.layers * end.height.max(shape.rows)) * end.pitch.max(shape.width)
+    };
     shape.to.pointer < end(&shape.from) && shape.from.pointer < end(&shape.to)
 }
 
@@ -166,13 +147,4 @@ fn fill(context: &Context, stream: &Stream, fill: &Fill) -> Answer {
         }
     };
     context.submit(stream, |queue| queue.call(Box::new(task))).map(drop)
-}
-
-impl Launch {
-    fn give(&self, context: &Context, stream: &Stream) -> Answer {
-        let first = self.parameters.as_ptr() as usize;
-        let addresses: Vec<usize> = self.function.layout.iter().map(|(offset, _)| first + *offset as usize).collect();
-        self.function.check(self.grid, self.block, self.shared, self.together)?;
-        context.submit(stream, |queue| queue.launch(&self.function.kernel, self.grid, self.block, self.shared, &addresses)).map(drop)
-    }
 }
