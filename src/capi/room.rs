@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ptr::null_mut;
 use tegrarm_abi::rm::status::NV_ERR_INSUFFICIENT_RESOURCES;
 
-/// The number of bytes of stack that a call may use. The virtual Orin within the process uses the most, some 20 KiB.
+/// The number of bytes of stack that a call may use. A kernel within the process uses the most, some 20 KiB.
 const NEED: usize = 24 << 10;
 
 thread_local! {
