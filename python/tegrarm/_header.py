@@ -201,8 +201,8 @@ class LaunchConfig(Structure):
 
     _fields_ = [
         ("size", c_size_t),
-        ("grid_dim", c_uint32 * 3),
-        ("block_dim", c_uint32 * 3),
+        ("grid_dim", numbers(c_uint32, 3)),
+        ("block_dim", numbers(c_uint32, 3)),
         ("shared_mem_bytes", c_uint32),
         ("flags", c_uint32),
         ("priority", c_uint32),

@@ -78,7 +78,7 @@ def missing(log: str) -> str:
     """What to do about a header that the compiler did not find. It is empty if the reason is another one."""
     name = found[1] if (found := NOT_FOUND.search(log)) else ""
     if OF_THE_HOST.fullmatch(name):
-        return f"<{name}> is a header of the host's C library, which NVRTC does not have: leave it out, or include that of libcu++ (cuda/std)"
+        return f"<{name}> is a header of the host's C library, which NVRTC does not have: leave it out, or include that of libcu++"
     wheel = next((wheel for module, pattern, wheel in HEADERS if re.match(pattern, name) and not _wheel(module)), "") if name else ""
     return f"<{name}> is in the wheel {wheel}: pip install {wheel}" if wheel else ""
 

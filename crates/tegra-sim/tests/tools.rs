@@ -265,7 +265,8 @@ fn decode_guesses_and_can_be_told() {
 /// Each file that has no machine code for sm_87 is named. `--as` insists.
 #[test]
 fn decode_says_what_is_not_sm_87() {
-    let cubin = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/cubin/shared.nvrtc.cubin")).unwrap();
+    let cubin =
+        std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/cubin/shared.nvrtc.cubin")).unwrap();
     let edited = |at: usize, value: u8| {
         let mut copy = cubin.clone();
         copy[at] = value;
