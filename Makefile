@@ -39,9 +39,10 @@ export TEGRARM_LIB     := $(CARGO_TARGET_DIR)/release/libtegrarm.so
 .PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-librecuda test-releases test-releases-sample test-disasm lint header docs abi-check abi-baseline tsan soak bench clean distclean
 
 build:            ## the shared libraries (release)
-	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload -p tegrarm-nvml
+	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda
 	@ln -sf libtegrarm.so $(LIB).0  # its soname, which is what programs linked with it look for
 	@mkdir -p $(dir $(LIB))nvml && ln -sf ../libtegrarm_nvml.so $(dir $(LIB))nvml/libnvidia-ml.so.1  # in a folder that a program has to ask for
+	@mkdir -p $(dir $(LIB))cuda && ln -sf ../libtegrarm_cuda.so $(dir $(LIB))cuda/libcuda.so.1  # likewise
 
 # --- Python -------------------------------------------------------------------------------------------------------
 
@@ -283,6 +284,11 @@ device-library: venv ## compiles src/runtime/library/device.cu with NVRTC and nv
 	$(PY) packaging/device_library.py
 device-library-check: venv ## compiles it and compares the machine code with the committed one; part of `make lint`
 	$(PY) packaging/device_library.py --check
+
+# The functions and numbers of CUDA's driver interface, which are facts of NVIDIA's headers.
+.PHONY: cuda-rows
+cuda-rows: venv   ## reads crates/tegrarm-cuda/functions.tsv and numbers.tsv from the headers of the wheels
+	$(PY) packaging/cuda_rows.py $(wildcard $(VENV)/lib/python3*/site-packages)
 
 abi-check:        ## compares include/tegrarm.h with packaging/libtegrarm.abi (abidiff, of Debian's abigail-tools); part of `make lint`
 	$(PYTHON) python/checks/abi.py

@@ -135,7 +135,7 @@ fn export(items: &mut String, index: usize, function: &Function, state: &State) 
     let unused = if types.is_empty() { "" } else { unused };
     writeln!(
         items,
-        "/// A function of CUDA's driver.\n{unused}#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {}({}) -> u32 {{\n    {body}\n}}",
+        "/// A function of CUDA's driver.\n///\n/// # Safety\n/// Its pointers are as NVIDIA's documentation asks of the caller.\n{unused}#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {}({}) -> u32 {{\n    {body}\n}}",
         function.symbol,
         parameters.join(", ")
     )

@@ -211,6 +211,7 @@ pub mod rows {
     }
 
     /// Attributes are hints of where memory is, which the addresses say too.
+    #[allow(clippy::too_many_arguments, reason = "it is cuda.h's")]
     pub fn cuMemcpyBatchAsync_v2(
         to: Ptr<u64>,
         from: Ptr<u64>,
@@ -234,6 +235,7 @@ pub mod rows {
         Ok(())
     }
 
+    #[allow(clippy::too_many_arguments, reason = "it is cuda.h's")]
     pub fn cuMemcpyBatchAsync(
         to: Ptr<u64>,
         from: Ptr<u64>,

@@ -2,8 +2,9 @@
 
 use crate::context::CONTEXTS;
 use crate::handles::Handles;
+use crate::kernels::{Kernel, KernelAttributes};
 use crate::libraries::KERNELS;
-use crate::machine::{Kernel, KernelAttributes, Size};
+use crate::machine::Size;
 use crate::modules::Module;
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};

@@ -25,42 +25,49 @@ pub mod input {
 
 type Handle = *mut c_void;
 
+type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> u32;
+type Destroy = unsafe extern "C" fn(*mut Handle) -> u32;
+type Add = unsafe extern "C" fn(Handle, u32, *const c_void, usize, *const c_char) -> u32;
+type Complete = unsafe extern "C" fn(Handle) -> u32;
+type Size = unsafe extern "C" fn(Handle, *mut usize) -> u32;
+type Bytes = unsafe extern "C" fn(Handle, *mut c_void) -> u32;
+
 /// nvJitLink's functions.
 struct Linker {
     path: PathBuf,
-    create: unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> u32,
-    destroy: unsafe extern "C" fn(*mut Handle) -> u32,
-    add: unsafe extern "C" fn(Handle, u32, *const c_void, usize, *const c_char) -> u32,
-    complete: unsafe extern "C" fn(Handle) -> u32,
-    cubin_size: unsafe extern "C" fn(Handle, *mut usize) -> u32,
-    cubin: unsafe extern "C" fn(Handle, *mut c_void) -> u32,
-    error_size: unsafe extern "C" fn(Handle, *mut usize) -> u32,
-    error: unsafe extern "C" fn(Handle, *mut c_void) -> u32,
-    info_size: unsafe extern "C" fn(Handle, *mut usize) -> u32,
-    info: unsafe extern "C" fn(Handle, *mut c_void) -> u32,
+    create: Create,
+    destroy: Destroy,
+    add: Add,
+    complete: Complete,
+    cubin_size: Size,
+    cubin: Bytes,
+    error_size: Size,
+    error: Bytes,
+    info_size: Size,
+    info: Bytes,
 }
 
 impl Linker {
     fn load(path: &Path) -> Option<Linker> {
         let library = load(path).ok()?;
         macro_rules! symbol {
-            ($name:literal) => {
-                // SAFETY: nvJitLink's function of this name has the type of the field: nvJitLink.h.
-                unsafe { std::mem::transmute(function(library, $name)?) }
+            ($name:literal, $kind:ty) => {
+                // SAFETY: nvJitLink's function of this name has this type: nvJitLink.h.
+                unsafe { std::mem::transmute::<*mut c_void, $kind>(function(library, $name)?) }
             };
         }
         Some(Linker {
             path: path.to_owned(),
-            create: symbol!(c"nvJitLinkCreate"),
-            destroy: symbol!(c"nvJitLinkDestroy"),
-            add: symbol!(c"nvJitLinkAddData"),
-            complete: symbol!(c"nvJitLinkComplete"),
-            cubin_size: symbol!(c"nvJitLinkGetLinkedCubinSize"),
-            cubin: symbol!(c"nvJitLinkGetLinkedCubin"),
-            error_size: symbol!(c"nvJitLinkGetErrorLogSize"),
-            error: symbol!(c"nvJitLinkGetErrorLog"),
-            info_size: symbol!(c"nvJitLinkGetInfoLogSize"),
-            info: symbol!(c"nvJitLinkGetInfoLog"),
+            create: symbol!(c"nvJitLinkCreate", Create),
+            destroy: symbol!(c"nvJitLinkDestroy", Destroy),
+            add: symbol!(c"nvJitLinkAddData", Add),
+            complete: symbol!(c"nvJitLinkComplete", Complete),
+            cubin_size: symbol!(c"nvJitLinkGetLinkedCubinSize", Size),
+            cubin: symbol!(c"nvJitLinkGetLinkedCubin", Bytes),
+            error_size: symbol!(c"nvJitLinkGetErrorLogSize", Size),
+            error: symbol!(c"nvJitLinkGetErrorLog", Bytes),
+            info_size: symbol!(c"nvJitLinkGetInfoLogSize", Size),
+            info: symbol!(c"nvJitLinkGetInfoLog", Bytes),
         })
     }
 }
@@ -278,11 +285,7 @@ fn run(linker: &Linker, inputs: &[Input], arguments: &[String], arch: u32) -> (O
 }
 
 /// What one pair of nvJitLink's functions gives: the size, and then the bytes.
-fn taken(
-    handle: Handle,
-    size_of: unsafe extern "C" fn(Handle, *mut usize) -> u32,
-    get: unsafe extern "C" fn(Handle, *mut c_void) -> u32,
-) -> Option<Vec<u8>> {
+fn taken(handle: Handle, size_of: Size, get: Bytes) -> Option<Vec<u8>> {
     let mut size = 0;
     // SAFETY: `handle` is what nvJitLinkCreate gave, and `size` is valid for writes.
     if unsafe { size_of(handle, &mut size) } != 0 || size == 0 {

@@ -23,6 +23,7 @@ mod guard;
 mod handles;
 mod host;
 mod jit;
+mod kernels;
 mod launches;
 mod libraries;
 mod limits;
@@ -73,7 +74,7 @@ mod rows {
 
 /// The exported functions and their table.
 mod exports {
-    #![allow(unsafe_code, clippy::missing_safety_doc, clippy::too_many_arguments, reason = "the functions are C's")]
+    #![allow(unsafe_code, clippy::too_many_arguments, reason = "the functions are C's")]
     use crate::guard;
     use crate::pointers::Ptr;
     use crate::rows;

@@ -7,7 +7,7 @@ use crate::fatbin::{self, Code};
 use crate::functions::{FUNCTIONS, Function};
 use crate::handles::Handles;
 use crate::jit::{self, Input, Options, input};
-use crate::machine;
+use crate::kernels;
 use crate::numbers::*;
 use crate::pointers::Ptr;
 use crate::result::{Answer, Error, fail};
@@ -30,7 +30,7 @@ pub struct Module {
     functions: Mutex<Vec<(String, usize)>>,
     /// The variables that were asked for: the name, the address and the size.
     variables: Mutex<Vec<(String, u64, u64)>>,
-    loaded: machine::Module,
+    loaded: kernels::Module,
 }
 
 /// The architecture of the GPU, as the names of compilers have it: 87.
@@ -59,7 +59,7 @@ fn is_ptx(bytes: &[u8]) -> bool {
 /// Loads machine code in a context. Returns the handle.
 pub fn load(context: &Context, cubin: &[u8]) -> Answer<Arc<Module>> {
     context.alive()?;
-    let loaded = context.told(machine::Module::load(&context.device, cubin)).map_err(|error| match error.code {
+    let loaded = context.told(kernels::Module::load(&context.device, cubin)).map_err(|error| match error.code {
         CUDA_ERROR_INVALID_VALUE => Error { code: CUDA_ERROR_INVALID_IMAGE, ..error },
         _ => error,
     })?;

@@ -4,7 +4,7 @@ use crate::allocations::Allocation;
 use crate::context::Context;
 use crate::machine::Queue;
 use crate::numbers::*;
-use crate::pointers::{call_host_function, copy_bytes, repeat_bytes};
+use crate::pointers::{call_host_function, copy_bytes, copy_checked, repeat_bytes};
 use crate::result::{Answer, fail};
 use crate::shapes::Shape;
 use crate::streams::Stream;
@@ -75,7 +75,9 @@ fn copy(context: &Context, stream: &Stream, shape: &Shape) -> Answer {
         |end: &crate::shapes::End| end.memory.as_ref().is_some_and(|(memory, _)| memory.context == context.handle);
     if shape.to.is_pageable() || shape.from.is_pageable() {
         context.settle(stream)?;
-        by_cpu(shape);
+        for (to, from, size) in shape.pieces() {
+            copy_checked(shape.to.pointer + to, shape.from.pointer + from, size)?;
+        }
         return Ok(());
     }
     if shape.bytes() <= AT_ONCE && context.settled(stream)? {

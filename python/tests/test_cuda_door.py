@@ -1,0 +1,139 @@
+"""The CUDA library: a program that uses CUDA's driver interface, every exported function with nothing and with nonsense, and the tables."""
+
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CRATE = ROOT / "crates/tegrarm-cuda"
+LIBRARY = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/cuda/libcuda.so.1"
+SITE = pathlib.Path(pytest.__file__).parents[1]
+
+PROGRAM = r'''
+import ctypes as C, sys
+cu = C.CDLL(sys.argv[1])
+def ok(status):
+    assert status == 0, status
+ok(cu.cuInit(0))
+device, context, module, kernel = C.c_int(), C.c_void_p(), C.c_void_p(), C.c_void_p()
+ok(cu.cuDeviceGet(C.byref(device), 0))
+ok(cu.cuCtxCreate_v2(C.byref(context), 0, device))
+ok(cu.cuModuleLoadData(C.byref(module), open(sys.argv[2], "rb").read()))
+assert cu.cuModuleGetFunction(C.byref(kernel), module, b"nothing") == 500
+ok(cu.cuModuleGetFunction(C.byref(kernel), module, b"vecadd"))
+n = 1000
+a, b, c = [C.c_uint64() for _ in range(3)]
+for p in (a, b, c):
+    ok(cu.cuMemAlloc_v2(C.byref(p), C.c_size_t(4 * n)))
+ins = (C.c_float * n)(*range(n))
+ok(cu.cuMemcpyHtoD_v2(a, ins, C.c_size_t(4 * n)))
+ok(cu.cuMemsetD32_v2(b, 0x3F800000, C.c_size_t(n)))
+count = C.c_uint32(n)
+values = (C.c_void_p * 4)(*[C.cast(C.pointer(x), C.c_void_p) for x in (a, b, c, count)])
+stream, events = C.c_void_p(), [C.c_void_p(), C.c_void_p()]
+ok(cu.cuStreamCreate(C.byref(stream), 0))
+for event in events:
+    ok(cu.cuEventCreate(C.byref(event), 0))
+calls = []
+called = C.CFUNCTYPE(None, C.c_void_p)(lambda user: calls.append(user))
+ok(cu.cuEventRecord(events[0], stream))
+ok(cu.cuLaunchKernel(kernel, 8, 1, 1, 128, 1, 1, 0, stream, values, None))
+ok(cu.cuLaunchHostFunc(stream, called, C.c_void_p(7)))
+ok(cu.cuEventRecord(events[1], stream))
+outs = (C.c_float * n)()
+ok(cu.cuMemcpyDtoH_v2(outs, c, C.c_size_t(4 * n)))
+assert list(outs) == [x + 1 for x in range(n)], list(outs)[:4]
+ok(cu.cuEventSynchronize(events[1]))
+assert calls == [7], calls
+time = C.c_float()
+ok(cu.cuEventElapsedTime(C.byref(time), *events))
+assert time.value > 0
+assert cu.cuLaunchKernel(kernel, 0, 1, 1, 128, 1, 1, 0, stream, values, None) == 1
+assert cu.cuGraphCreate(C.byref(C.c_void_p()), 0) == 801
+bad = C.c_uint64(0x10000)
+values[0] = C.cast(C.pointer(bad), C.c_void_p)
+ok(cu.cuLaunchKernel(kernel, 8, 1, 1, 128, 1, 1, 0, stream, values, None))
+assert cu.cuCtxSynchronize() == 700 and cu.cuStreamQuery(stream) == 700
+ok(cu.cuCtxDestroy_v2(context))
+'''
+
+# Each function is called with zeroes and with nonsense in its numbers and handles; NULL where a pointer is meant.
+FUZZ = r'''
+import ctypes as C, sys
+cu, started = C.CDLL(sys.argv[1]), len(sys.argv) > 3
+if started:
+    assert cu.cuInit(0) == 0
+    context = C.c_void_p()
+    assert cu.cuCtxCreate_v2(C.byref(context), 0, 0) == 0
+KINDS = {"i32": C.c_int32, "u32": C.c_uint32, "u64": C.c_uint64, "usize": C.c_size_t, "i64": C.c_int64, "u8": C.c_uint8, "u16": C.c_uint16,
+         "f32": C.c_float, "f64": C.c_double, "c_char": C.c_char}
+class Bytes64(C.Structure):
+    _fields_ = [("bytes", C.c_uint8 * 64)]
+class Location(C.Structure):
+    _fields_ = [("kind", C.c_uint32), ("id", C.c_int32)]
+def value(kind, number):
+    if kind == "Handle":
+        return C.c_void_p(number)
+    if kind.startswith("*mut") or kind == "Callback":
+        return C.c_void_p(0)
+    if kind in ("Bytes64", "Location"):
+        return {"Bytes64": Bytes64, "Location": Location}[kind]()
+    return KINDS[kind](int(number) & 0xFF if kind == "u8" else number)
+calls = 0
+for line in open(sys.argv[2]):
+    if line.startswith("#"):
+        continue
+    symbol, _, _, _, arguments = line.rstrip("\n").split("\t")
+    kinds = [argument.split(": ")[1] for argument in arguments.split(", ") if argument]
+    for number in (0, 1, 0x7FFF, 0x5A5A5A5A):
+        status = getattr(cu, symbol)(*[value(kind, number) for kind in kinds])
+        assert 0 <= status < 1000, (symbol, number, status)
+        calls += 1
+        if symbol.startswith("cuCtxDestroy") or "PrimaryCtx" in symbol or "Current" in symbol:
+            cu.cuCtxSetCurrent(context if started else None)
+print(calls, "calls")
+'''
+
+
+def run(*arguments: object) -> str:
+    """Runs a program, which has to end without an error. Returns what it wrote."""
+    done = subprocess.run([sys.executable, "-c", *map(str, arguments)], capture_output=True, text=True, timeout=280,
+                          env={**os.environ, "TEGRARM_LOG": "off"})
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_a_program_of_cudas_driver_interface() -> None:
+    run(PROGRAM, LIBRARY, ROOT / "tests/data/cubin/vecadd.nvrtc.cubin")
+
+
+@pytest.mark.parametrize("started", [[], ["started"]], ids=["before cuInit", "with a context"])
+def test_every_function_answers_nonsense_with_a_result(started: list[str]) -> None:
+    rows = [line for line in (CRATE / "functions.tsv").read_text().splitlines() if not line.startswith("#")]
+    assert run(FUZZ, LIBRARY, CRATE / "functions.tsv", *started) == f"{4 * len(rows)} calls\n"
+
+
+def test_the_tables_are_what_the_headers_say() -> None:
+    subprocess.run([sys.executable, ROOT / "packaging/cuda_rows.py", SITE, "--check"], check=True, timeout=100)
+
+
+def test_functions_are_looked_up_by_version_and_default_stream() -> None:
+    library = ctypes.CDLL(str(LIBRARY))
+
+    def find(name: bytes, version: int, flags: int = 0) -> tuple[int | None, int]:
+        address, status = ctypes.c_void_p(), ctypes.c_uint()
+        assert library.cuGetProcAddress_v2(name, ctypes.byref(address), version, ctypes.c_uint64(flags), ctypes.byref(status)) == 0
+        return address.value, status.value
+
+    def address(name: str) -> int | None:
+        return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+
+    assert find(b"cuMemAlloc", 12000) == (address("cuMemAlloc_v2"), 0)
+    assert find(b"cuMemAlloc", 2000) == (address("cuMemAlloc"), 0)
+    assert find(b"cuLaunchKernel", 12000, 2) == (address("cuLaunchKernel_ptsz"), 0)
+    assert find(b"cuGraphAddNode", 11000) == (None, 2)
+    assert find(b"cuNothing", 12000) == (None, 1)
