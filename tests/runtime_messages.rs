@@ -16,7 +16,7 @@ use tegrarm_abi::rm::status::*;
 /// The level, the status and the sentence of each message.
 type Told = Mutex<Vec<(u32, u32, String)>>;
 
-unsafe extern "C" fn tell(level: u32, status: u32, message: *const c_char, user: *mut c_void) {
+unsafe extern "C-unwind" fn tell(level: u32, status: u32, message: *const c_char, user: *mut c_void) {
     // SAFETY: the library passes a string, and the pointer that `tegrarm_log` was given.
     let (message, told) = unsafe { (CStr::from_ptr(message), &*user.cast::<Told>()) };
     told.lock().unwrap().push((level, status, message.to_str().unwrap().to_owned()));
