@@ -203,7 +203,7 @@ impl Options {
                     fail!(CUDA_ERROR_NOT_SUPPORTED, "the JIT option {name}: symbols of the program for device code")
                 }
                 // Hints, choices of the cache of compilations, and options at their default.
-                CU_JIT_MAX_REGISTERS..CU_JIT_NUM_OPTIONS => {}
+                CU_JIT_THREADS_PER_BLOCK..CU_JIT_NUM_OPTIONS => {}
                 other => fail!(CUDA_ERROR_INVALID_VALUE, "the JIT option {other}"),
             }
         }

@@ -16,6 +16,7 @@ mod copies;
 mod device;
 mod driver;
 mod events;
+mod exports;
 mod fatbin;
 mod fills;
 mod functions;
@@ -32,54 +33,15 @@ mod log;
 mod machine;
 mod memory;
 mod modules;
+mod numbers;
 mod occupancy;
 mod pointer_attributes;
 mod pointers;
 mod pools;
 mod result;
+mod rows;
 mod shapes;
 mod streams;
 mod structures;
 mod symbols;
 mod works;
-
-/// Numbers of cuda.h.
-#[allow(dead_code, non_upper_case_globals, reason = "it has all numbers of the header, with their names")]
-mod numbers {
-    include!(concat!(env!("OUT_DIR"), "/numbers.rs"));
-}
-
-/// What answers the exported functions.
-mod rows {
-    pub use crate::context::rows::*;
-    pub use crate::copies::rows::*;
-    pub use crate::device::rows::*;
-    pub use crate::driver::rows::*;
-    pub use crate::events::rows::*;
-    pub use crate::fills::rows::*;
-    pub use crate::functions::rows::*;
-    pub use crate::host::rows::*;
-    pub use crate::launches::rows::*;
-    pub use crate::libraries::rows::*;
-    pub use crate::limits::rows::*;
-    pub use crate::links::rows::*;
-    pub use crate::memory::rows::*;
-    pub use crate::modules::rows::*;
-    pub use crate::occupancy::rows::*;
-    pub use crate::pointer_attributes::rows::*;
-    pub use crate::pools::rows::*;
-    pub use crate::streams::rows::*;
-    pub use crate::symbols::rows::*;
-}
-
-/// The exported functions and their table.
-mod exports {
-    #![allow(unsafe_code, clippy::too_many_arguments, reason = "the functions are C's")]
-    use crate::guard;
-    use crate::pointers::Ptr;
-    use crate::rows;
-    use crate::symbols::{Function, State};
-    use std::ffi::{c_char, c_void};
-
-    include!(concat!(env!("OUT_DIR"), "/exports.rs"));
-}

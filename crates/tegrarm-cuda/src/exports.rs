@@ -1,0 +1,10 @@
+//! The exported functions and their table.
+#![allow(unsafe_code, clippy::too_many_arguments, clippy::redundant_closure, reason = "the functions are C's")]
+
+use crate::guard;
+use crate::pointers::Ptr;
+use crate::rows;
+use crate::symbols::{Function, State};
+use std::ffi::{c_char, c_void};
+
+include!(concat!(env!("OUT_DIR"), "/exports.rs"));
