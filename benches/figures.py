@@ -131,7 +131,7 @@ def submit() -> None:
 def calls() -> None:
     """Counts the instructions of calls that submit work or query it, and of the same work done by hand in C."""
     binary, count = build("calls"), 400
-    rows = {"fill": "tegrarm_fill", "copy": "tegrarm_queue_copy", "event": "tegrarm_event_record", "after": "tegrarm_queue_after_syncpoint",
+    rows = {"fill": "tegrarm_fill", "copy": "tegrarm_copy", "event": "tegrarm_event_record", "after": "tegrarm_queue_after_syncpoint",
             "syncpoint": "tegrarm_fence_syncpoint", "query": "tegrarm_fence_query"}
     for call, name in rows.items():
         ours, hand = (callgrind(f"measured_{way}_{call}", binary, call, way) / count for way in ("runtime", "hand"))

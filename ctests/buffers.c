@@ -24,7 +24,7 @@ static void dmabufs(struct tegrarm_device *device)
     CHECK(tegrarm_buffer_export(part, &fd, &offset));
     assert(offset == PAGE);
     CHECK(tegrarm_buffer_import(other, fd, TEGRARM_BUFFER_GPU_READ_ONLY, &picture));
-    CHECK(tegrarm_fill(part, 0, PAGE, 0x5a, 1, &fence));
+    CHECK(tegrarm_fill(NULL, part, 0, PAGE, 0x5a, 1, &fence));
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
     CHECK(tegrarm_buffer_free(part));
     CHECK(tegrarm_buffer_free(camera));
@@ -70,10 +70,10 @@ static void pages(struct tegrarm_device *device)
     NvU64 a, c;
     void *pointer;
     CHECK(tegrarm_buffer_address(ones, &pointer, &a));
-    assert(pointer == NULL && tegrarm_copy_out(ones, 0, &c, 4) == NV_ERR_NOT_SUPPORTED);
+    assert(pointer == NULL && tegrarm_copy_out(NULL, ones, 0, &c, 4, NULL) == NV_ERR_NOT_SUPPORTED);
     CHECK(tegrarm_buffer_address(result, &pointer, &c));
     assert(pointer == sum);
-    CHECK(tegrarm_fill(ones, 0, PAGE, 0x3f800000, 4, NULL));
+    CHECK(tegrarm_fill(NULL, ones, 0, PAGE, 0x3f800000, 4, NULL));
 
     struct tegrarm_kernel *add;
     CHECK(tegrarm_module_kernel(load_cubin(device, "vecadd.jit.cubin"), "vecadd", &add));

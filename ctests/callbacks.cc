@@ -62,8 +62,8 @@ bool said(const char *words)
 void work(struct tegrarm_device *device, struct tegrarm_buffer *buffer)
 {
     unsigned char bytes[SIZE];
-    CHECK(tegrarm_fill(buffer, 0, SIZE, 3, 4, nullptr));
-    CHECK(tegrarm_copy_out(buffer, 0, bytes, SIZE));
+    CHECK(tegrarm_fill(nullptr, buffer, 0, SIZE, 3, 4, nullptr));
+    CHECK(tegrarm_copy_out(nullptr, buffer, 0, bytes, SIZE, nullptr));
     MUST(bytes[SIZE - 4] == 3);
     (void)device;
 }
@@ -80,7 +80,7 @@ void call(Callback callback, struct tegrarm_device *device, struct tegrarm_buffe
     }
     if (callback == PROFILE)
         CHECK(tegrarm_profile_start(device, recorded, nullptr));
-    CHECK(tegrarm_fill(buffer, 0, SIZE, 1, 4, &fence));
+    CHECK(tegrarm_fill(nullptr, buffer, 0, SIZE, 1, 4, &fence));
     if (callback == NOTIFY)
         CHECK(tegrarm_fence_notify(device, fence, told, nullptr));
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
@@ -106,7 +106,7 @@ void jumped(Callback callback, struct tegrarm_device *device, struct tegrarm_buf
         call(callback, device, buffer);
         std::abort();
     }
-    MUST(tegrarm_fill(buffer, 0, SIZE, 1, 4, nullptr) == NV_ERR_INVALID_STATE && said("longjmp"));
+    MUST(tegrarm_fill(nullptr, buffer, 0, SIZE, 1, 4, nullptr) == NV_ERR_INVALID_STATE && said("longjmp"));
     MUST(tegrarm_device_close(device) == NV_ERR_INVALID_STATE);
 }
 

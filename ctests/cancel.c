@@ -33,10 +33,10 @@ static void cancel(void)
     CHECK(tegrarm_device_queue(device, &own));
     CHECK(tegrarm_queue_create(device, &options, &other));
     CHECK(tegrarm_buffer_alloc(device, 4096, 0, &buffer));
-    CHECK(tegrarm_queue_fill(own, buffer, 0, 4096, 1, 4, &fence));
+    CHECK(tegrarm_fill(own, buffer, 0, 4096, 1, 4, &fence));
     CHECK(tegrarm_fence_syncpoint(device, fence, &id, &threshold));
     CHECK(tegrarm_queue_after_syncpoint(other, id, threshold + 1));
-    CHECK(tegrarm_queue_fill(other, buffer, 0, 4096, 2, 4, &late));
+    CHECK(tegrarm_fill(other, buffer, 0, 4096, 2, 4, &late));
 
     waited = NV_ERR_GENERIC;
     went_on = false;
@@ -61,7 +61,7 @@ static void *live(void *status)
     if (*first != NV_OK)
         return NULL;
     CHECK(tegrarm_buffer_alloc(device, 4096, 0, &buffer));
-    CHECK(tegrarm_fill(buffer, 0, 4096, 1, 4, &late));
+    CHECK(tegrarm_fill(NULL, buffer, 0, 4096, 1, 4, &late));
     CHECK(tegrarm_wait(device, late, TEGRARM_WAIT_FOREVER));
     CHECK(tegrarm_device_close(device));
     return NULL;

@@ -14,9 +14,9 @@ static void elapsed(struct tegrarm_device *device, struct tegrarm_queue *queue, 
     NvU64 gpu, cpu, off, fence, gpu_after, cpu_after;
     CHECK(tegrarm_device_time(device, &gpu, &cpu, &off));
     CHECK(tegrarm_event_record(start, queue, NULL));
-    CHECK(tegrarm_fill(a, 0, SIZE, 7, 1, NULL));
-    CHECK(tegrarm_copy(b, 0, a, 0, SIZE, NULL));
-    CHECK(tegrarm_event_record(end, queue, &fence));
+    CHECK(tegrarm_fill(NULL, a, 0, SIZE, 7, 1, NULL));
+    CHECK(tegrarm_copy(NULL, b, 0, a, 0, SIZE, NULL));
+    CHECK(tegrarm_event_record(end, NULL, &fence));
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
     CHECK(tegrarm_device_time(device, &gpu_after, &cpu_after, NULL));
     CHECK(tegrarm_device_time(device, NULL, NULL, NULL));
@@ -63,10 +63,10 @@ static void profile(struct tegrarm_device *device, struct tegrarm_buffer *a, str
     CHECK(tegrarm_profile_start(device, report, &seen));
     assert(tegrarm_profile_start(device, report, &seen) == NV_ERR_STATE_IN_USE);
     NvU64 fence;
-    CHECK(tegrarm_fill(a, 0, 4096, 0, 4, &fence));
+    CHECK(tegrarm_fill(NULL, a, 0, 4096, 0, 4, &fence));
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
     assert(seen.count == 1 && seen.fence == fence);
-    CHECK(tegrarm_copy(a, 0, b, 0, SIZE, NULL));
+    CHECK(tegrarm_copy(NULL, a, 0, b, 0, SIZE, NULL));
     CHECK(tegrarm_profile_stop(device));
     assert(seen.count == 2);
     assert(tegrarm_profile_stop(device) == NV_ERR_INVALID_STATE);

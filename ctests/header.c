@@ -20,7 +20,10 @@ NV_STATUS wait_for_all(struct tegrarm_device *device);
 NV_STATUS wait_for_all(struct tegrarm_device *device)
 {
     NvU64 fence;
-    NV_STATUS status = tegrarm_fence(device, &fence);
+    struct tegrarm_queue *queue;
+    NV_STATUS status = tegrarm_device_queue(device, &queue);
+    if (status == NV_OK)
+        status = tegrarm_fence(queue, &fence);
     if (status == NV_OK && tegrarm_wait(device, fence, TEGRARM_WAIT_POLL) == NV_ERR_TIMEOUT)
         status = tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER);
     return status;

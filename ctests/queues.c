@@ -65,19 +65,28 @@ static void work(struct tegrarm_device *device)
     struct tegrarm_launch_config config = {
         .size = sizeof config, .grid_dim = {8, 1, 1}, .block_dim = {128, 1, 1}, .priority = TEGRARM_PRIORITY_HIGH};
     NvU64 fences[4];
-    CHECK(tegrarm_queue_fill(own, ba, 0, SIZE, 0, 4, NULL));
-    CHECK(tegrarm_queue_copy_in(own, ba, 0, in, SIZE, &fences[0]));
+    CHECK(tegrarm_fill(own, ba, 0, SIZE, 0, 4, NULL));
+    CHECK(tegrarm_copy_in(own, ba, 0, in, SIZE, &fences[0]));
     CHECK(tegrarm_queue_after(copies, fences[0]));
-    CHECK(tegrarm_queue_copy(copies, bb, 0, ba, 0, SIZE, &fences[1]));
+    CHECK(tegrarm_copy(copies, bb, 0, ba, 0, SIZE, &fences[1]));
     CHECK(tegrarm_queue_after(high, fences[1]));
     CHECK(tegrarm_launch(high, vecadd, &config, arguments, 4, &fences[2]));
-    CHECK(tegrarm_queue_copy_out(high, bc, 0, out, SIZE, &fences[3]));
+    CHECK(tegrarm_copy_out(high, bc, 0, out, SIZE, &fences[3]));
     assert(tegrarm_launch(own, vecadd, &config, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT); /* a queue of low priority */
     config.priority = TEGRARM_PRIORITY_DEFAULT;
     assert(tegrarm_launch(copies, vecadd, &config, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
     CHECK(tegrarm_wait_all(device, fences, 4, TEGRARM_WAIT_FOREVER));
     for (int i = 0; i < N; i++)
         assert(out[i] == 2 * (float)i);
+    /* Without a place for the fence, a copy of the CPU returns when it is done, after the work of its queue. */
+    memset(out, 0, sizeof out);
+    CHECK(tegrarm_fill(high, bc, 0, SIZE, 0, 4, NULL));
+    CHECK(tegrarm_copy_in(high, ba, SIZE / 2, out, SIZE / 2, NULL));
+    CHECK(tegrarm_launch(high, vecadd, &config, arguments, 4, NULL));
+    CHECK(tegrarm_copy_out(high, bc, 0, out, SIZE, NULL));
+    for (int i = 0; i < N; i++)
+        assert(out[i] == (i < N / 2 ? 2 : 1) * (float)i);
+    assert(tegrarm_fence(NULL, &fences[0]) == NV_ERR_OBJECT_NOT_FOUND);
     NvU32 number, index = 9;
     CHECK(tegrarm_queue_number(copies, &number));
     assert(number == 2 && fences[1] >> 48 == 2);
@@ -95,7 +104,7 @@ static void work(struct tegrarm_device *device)
     wait_told(&told, 1);
     assert(told.fence == lost && told.status == NV_ERR_RESET_REQUIRED);
     assert(tegrarm_wait(device, lost, TEGRARM_WAIT_FOREVER) == NV_ERR_RESET_REQUIRED);
-    CHECK(tegrarm_queue_fill(own, bb, 0, SIZE, 0, 4, &fence)); /* others go on */
+    CHECK(tegrarm_fill(own, bb, 0, SIZE, 0, 4, &fence)); /* others go on */
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
     NvU32 recovered;
     CHECK(tegrarm_device_recover(device, &recovered));

@@ -21,7 +21,7 @@ static void vector_add(void)
         pa[i] = (float)i;
         out[i] = 0.25f * (float)i;
     }
-    CHECK(tegrarm_copy_in(bb, 0, out, sizeof out));
+    CHECK(tegrarm_copy_in(NULL, bb, 0, out, sizeof out, NULL));
     unsigned n = N;
     const void *arguments[] = {&a, &b, &c, &n};
     struct tegrarm_launch_config config = {.size = sizeof config, .grid_dim = {8, 1, 1}, .block_dim = {128, 1, 1}};
@@ -30,16 +30,16 @@ static void vector_add(void)
     for (int i = 0; i < N; i++)
         assert(fabsf(pc[i] - 1.25f * (float)i) == 0.0f);
 
-    CHECK(tegrarm_copy(ba, 0, bc, 0, sizeof out, NULL)); /* The copy runs on the GPU, in order with the launch. */
+    CHECK(tegrarm_copy(NULL, ba, 0, bc, 0, sizeof out, NULL)); /* The copy runs on the GPU, in order with the launch. */
     memset(out, 0, sizeof out);
-    CHECK(tegrarm_copy_out(ba, 0, out, sizeof out));
+    CHECK(tegrarm_copy_out(NULL, ba, 0, out, sizeof out, NULL));
     assert(out[N - 1] == 1.25f * (N - 1));
 
     /* Mistakes of the caller give statuses. */
     assert(tegrarm_launch(NULL, vecadd, &config, arguments, 3, NULL) == NV_ERR_INVALID_ARGUMENT);
     config.block_dim[0] = 2048;
     assert(tegrarm_launch(NULL, vecadd, &config, arguments, 4, NULL) == NV_ERR_INVALID_ARGUMENT);
-    assert(tegrarm_copy_out(ba, sizeof out - 1, out, 2) == NV_ERR_INVALID_BASE);
+    assert(tegrarm_copy_out(NULL, ba, sizeof out - 1, out, 2, NULL) == NV_ERR_INVALID_BASE);
     assert(tegrarm_module_load(device, out, sizeof out, &module) == NV_ERR_INVALID_ARGUMENT);
     assert(tegrarm_wait(device, fence + 1000, TEGRARM_WAIT_POLL) == NV_ERR_INVALID_ARGUMENT);
     struct tegrarm_kernel *none;

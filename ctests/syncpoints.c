@@ -29,11 +29,14 @@ static void hand_over(struct tegrarm_device *device)
     NvU32 id, threshold, next, number;
 
     /* The other queue waits for a value that the device's own queue reaches later. */
-    CHECK(tegrarm_fence(device, &fence));
+    CHECK(tegrarm_fence(own, &fence));
     CHECK(tegrarm_fence_syncpoint(device, fence, &id, &threshold));
     CHECK(tegrarm_queue_after_syncpoint(other, id, threshold + 1));
-    CHECK(tegrarm_queue_fill(other, buffer, 0, SIZE, 7, 1, &last));
+    CHECK(tegrarm_fill(other, buffer, 0, SIZE, 7, 1, &last));
     assert(tegrarm_wait(device, last, 1000000) == NV_ERR_TIMEOUT);
+    unsigned char before = 1; /* A copy waits for its own queue, and not for another one that waits. */
+    CHECK(tegrarm_copy_out(NULL, buffer, 0, &before, 1, NULL));
+    assert(before == 0);
     CHECK(tegrarm_fence_syncpoint(device, fence, &number, &next));
     assert(number == id && next == threshold + 1);
     CHECK(tegrarm_wait(device, last, TEGRARM_WAIT_FOREVER));
@@ -44,7 +47,7 @@ static void hand_over(struct tegrarm_device *device)
     CHECK(tegrarm_fence_syncpoint(device, last, &number, &next));
     assert(number != id);
     CHECK(tegrarm_queue_after_syncpoint(own, number, next + 1));
-    CHECK(tegrarm_fill(buffer, 0, SIZE, 8, 1, &fence));
+    CHECK(tegrarm_fill(NULL, buffer, 0, SIZE, 8, 1, &fence));
     CHECK(tegrarm_fence_sync_file(device, fence, &file));
     assert(!is_readable(file, 0));
     CHECK(tegrarm_queue_after_sync_file(third, file));
@@ -52,7 +55,7 @@ static void hand_over(struct tegrarm_device *device)
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
     assert(is_readable(file, -1) && bytes[0] == 8);
     NvU64 behind;
-    CHECK(tegrarm_queue_fill(third, buffer, 0, SIZE, 9, 1, &behind));
+    CHECK(tegrarm_fill(third, buffer, 0, SIZE, 9, 1, &behind));
     CHECK(tegrarm_wait(device, behind, TEGRARM_WAIT_FOREVER));
     assert(bytes[0] == 9);
     close(file);

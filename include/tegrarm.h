@@ -17,7 +17,7 @@
  * - NV_ERR_INVALID_STATE: an earlier call met a bug in the library, or a callback was left with longjmp. Every later call that returns a
  *   status is refused. Restart the process.
  * - The first call that needs the Resource Manager initialises the library, and may return what tegrarm_init returns.
- * - The kernel may refuse something that it seldom refuses. The status then stands for its errno: NV_ERR_NO_MEMORY for
+ * - Linux or a driver may refuse something that it seldom refuses. The status then stands for its errno: NV_ERR_NO_MEMORY for
  *   ENOMEM and ENOSPC, NV_ERR_INSUFFICIENT_PERMISSIONS for EPERM and EACCES, NV_ERR_INVALID_ARGUMENT for EINVAL,
  *   NV_ERR_STATE_IN_USE for EBUSY and EEXIST, NV_ERR_TIMEOUT for ETIMEDOUT, NV_ERR_RESOURCE_LOST for ENODEV and ENXIO,
  *   NV_ERR_CARD_NOT_PRESENT for ENOENT, NV_ERR_NOT_SUPPORTED for ENOTTY and ENOSYS, and NV_ERR_OPERATING_SYSTEM for
@@ -313,7 +313,7 @@ enum tegrarm_log_level {
      */
     TEGRARM_LOG_DEBUG = 4,
     /**
-     * Every call of the kernel.
+     * Every call to a driver.
      */
     TEGRARM_LOG_TRACE = 5,
 };
@@ -1031,7 +1031,7 @@ NV_STATUS rm_alloc(NvHandle hClient,
  *
  * `pParams` points at the parameters of the command, `paramsSize` bytes. They are read, and written back on success. A
  * command without parameters takes NULL and 0. The command 0 does nothing and succeeds. The library holds no lock
- * while the kernel works.
+ * while a driver works.
  *
  * Errors, in the order of the checks:
  * - `NV_ERR_INVALID_ARGUMENT`: `pParams` is NULL and `paramsSize` is not 0, or the other way round, or `paramsSize` is
@@ -1040,7 +1040,7 @@ NV_STATUS rm_alloc(NvHandle hClient,
  *   forked.
  * - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hObject`.
  * - `NV_ERR_NOT_SUPPORTED`: objects of this kind do not have the command, or this GPU cannot do what it asks for.
- * - `NV_ERR_INSUFFICIENT_PERMISSIONS`: only the kernel may send the command.
+ * - `NV_ERR_INSUFFICIENT_PERMISSIONS`: only a driver may send the command.
  * - `NV_ERR_INVALID_PARAM_STRUCT`: `paramsSize` is no size that the parameters have in any driver.
  *
  * Then the command checks its parameters:
@@ -1154,7 +1154,7 @@ NV_STATUS rm_alloc_memory(NvHandle hClient,
  * - `NV_ERR_INVALID_OFFSET`: `offset` is not a multiple of the page size.
  * - `NV_ERR_NOT_SUPPORTED`: the memory is made of pages of this process. They are mapped already.
  * - `NV_ERR_NO_MEMORY`: there is not enough memory.
- * - `NV_ERR_OPERATING_SYSTEM`: the kernel refuses the mapping.
+ * - `NV_ERR_OPERATING_SYSTEM`: Linux refuses the mapping.
  */
 NV_STATUS rm_map_memory(NvHandle hClient,
                         NvHandle hDevice,
@@ -1354,8 +1354,8 @@ size_t tegrarm_last_error(char *buf, size_t len);
 NV_STATUS tegrarm_device_count(NvU32 *count);
 
 /**
- * Writes a description of the kernel's interface as text, for a report: the GPU's characteristics as bytes, the
- * release that they are taken for, and which allocation command nvmap knows. It also works with a kernel that is not
+ * Writes a description of the drivers' interface as text, for a report: the GPU's characteristics as bytes, the
+ * release that they are taken for, and which allocation command nvmap knows. It also works with drivers that are not
  * known, where no other function works. At most `len` bytes are written, NUL included, and `*needed` becomes the
  * number of bytes that the whole text needs. `buf` may be NULL when `len` is 0.
  *
@@ -1376,7 +1376,7 @@ NV_STATUS tegrarm_driver_report(char *buf, size_t len, size_t *needed);
  * - `NV_ERR_INVALID_DEVICE`: there is no GPU `index`. A Tegra has one, GPU 0.
  * - `NV_ERR_CARD_NOT_PRESENT`, `NV_ERR_INSUFFICIENT_PERMISSIONS`: the GPU cannot be opened, as in
  *   `tegrarm_device_count`.
- * - `NV_ERR_OPERATING_SYSTEM`: the kernel does not say how much memory there is.
+ * - `NV_ERR_OPERATING_SYSTEM`: Linux does not say how much memory there is.
  */
 NV_STATUS tegrarm_device_profile(NvU32 index, struct tegrarm_device_profile *out);
 
@@ -1388,7 +1388,7 @@ NV_STATUS tegrarm_device_profile(NvU32 index, struct tegrarm_device_profile *out
  *
  * It is called in the thread that the message is about, in several threads at the same time, and in the middle of
  * other functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With
- * `TEGRARM_LOG_TRACE`, calls to the kernel are messages only if this function is called before the library is
+ * `TEGRARM_LOG_TRACE`, calls to the drivers are messages only if this function is called before the library is
  * initialised.
  *
  * Errors:
@@ -1419,18 +1419,6 @@ NV_STATUS tegrarm_device_open(NvU32 index, struct tegrarm_device **device);
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  */
 NV_STATUS tegrarm_device_close(struct tegrarm_device *device);
-
-/**
- * Writes the fence of the newest work of the queue that a device was opened with to `*fence`. When that fence has been
- * waited for, all work that the queue was given before this call has finished. `tegrarm_queue_fence` does the same for any
- * queue.
- *
- * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
- * - `NV_ERR_INVALID_POINTER`: `fence` is NULL.
- */
-NV_STATUS tegrarm_fence(struct tegrarm_device *device,
-                        NvU64 *fence);
 
 /**
  * Waits until the work up to `fence`, of any queue of the device, has finished. The call reads in a loop for a short
@@ -1632,25 +1620,6 @@ NV_STATUS tegrarm_device_memory(struct tegrarm_device *device,
                                 NvU64 *total);
 
 /**
- * Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU writes,
- * in order with other work, and the call returns at once. If `fence` is not NULL, the fence of the work is written to
- * `*fence`.
- *
- * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
- * - `NV_ERR_INVALID_ARGUMENT`: `value_size` is not 1, 2 or 4, or the range does not begin and end with whole values.
- * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
- * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
- * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. More than 1 GiB may have begun.
- */
-NV_STATUS tegrarm_fill(struct tegrarm_buffer *buffer,
-                       NvU64 offset,
-                       NvU64 size,
-                       NvU32 value,
-                       NvU32 value_size,
-                       NvU64 *fence);
-
-/**
  * Says where a buffer is. `*pointer` is its address for the CPU, and `*address` is its address for the GPU. Both are
  * the same number unless this process had that range in use. The pointer is NULL with `TEGRARM_BUFFER_NO_POINTER`. Each of the two may be NULL. The CPU may read what the
  * GPU wrote as soon as a wait for that work has returned.
@@ -1661,50 +1630,6 @@ NV_STATUS tegrarm_fill(struct tegrarm_buffer *buffer,
 NV_STATUS tegrarm_buffer_address(struct tegrarm_buffer *buffer,
                                  void **pointer,
                                  NvU64 *address);
-
-/**
- * Waits for the work that the device was given before, then copies `size` bytes from `src` to `offset` of a buffer.
- * The CPU copies.
- *
- * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
- * - `NV_ERR_INVALID_POINTER`: `src` is NULL.
- * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
- * - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
- * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
- */
-NV_STATUS tegrarm_copy_in(struct tegrarm_buffer *buffer, NvU64 offset, const void *src, NvU64 size);
-
-/**
- * Waits for the work that the device was given before, then copies `size` bytes from `offset` of a buffer to `dst`.
- * The CPU copies.
- *
- * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
- * - `NV_ERR_INVALID_POINTER`: `dst` is NULL.
- * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
- * - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
- * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
- */
-NV_STATUS tegrarm_copy_out(struct tegrarm_buffer *buffer, NvU64 offset, void *dst, NvU64 size);
-
-/**
- * Copies between two buffers of a device. The GPU copies, in order with other work, and the call returns at once. If
- * `fence` is not NULL, the fence of the work is written to `*fence`.
- *
- * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `dst` or `src` is not a buffer.
- * - `NV_ERR_INVALID_ARGUMENT`: the buffers belong to two devices, or the ranges overlap.
- * - `NV_ERR_INVALID_BASE`: a range lies outside its buffer.
- * - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
- * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. A copy of more than 1 GiB may have begun.
- */
-NV_STATUS tegrarm_copy(struct tegrarm_buffer *dst,
-                       NvU64 dst_offset,
-                       struct tegrarm_buffer *src,
-                       NvU64 src_offset,
-                       NvU64 size,
-                       NvU64 *fence);
 
 /**
  * Loads a cubin: machine code that NVRTC, ptxas or nvJitLink made for exactly this GPU, which is sm_87 on Orin.
@@ -2152,14 +2077,15 @@ NV_STATUS tegrarm_replay_patch(struct tegrarm_replay *replay,
 NV_STATUS tegrarm_replay_push(struct tegrarm_replay *replay, NvU32 channel, NvU64 address, NvU32 words);
 
 /**
- * Gives the handle of the queue that a device was opened with: the one of `tegrarm_launch`, `tegrarm_copy` and
- * `tegrarm_fill`. It is the same at every call, and ends with the device.
+ * Gives the handle of the default queue of a device, with which the device was opened. NULL stands for it in every function
+ * that knows the device from another argument. The handle is the same at every call, and ends with the device.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
  * - `NV_ERR_INVALID_POINTER`: `queue` is NULL.
  */
-NV_STATUS tegrarm_device_queue(struct tegrarm_device *device, struct tegrarm_queue **queue);
+NV_STATUS tegrarm_device_queue(struct tegrarm_device *device,
+                               struct tegrarm_queue **queue);
 
 /**
  * Makes another queue of a device. Its work runs in the order in which it was given, beside the work of other queues; a fault
@@ -2203,15 +2129,6 @@ NV_STATUS tegrarm_queue_number(struct tegrarm_queue *queue,
                                NvU32 *number);
 
 /**
- * Writes the fence of the newest work of a queue to `*fence`. `tegrarm_wait` waits for it.
- *
- * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
- * - `NV_ERR_INVALID_POINTER`: `fence` is NULL.
- */
-NV_STATUS tegrarm_queue_fence(struct tegrarm_queue *queue, NvU64 *fence);
-
-/**
  * Lets a queue wait for a fence of another queue of its device: what it is given from now on starts when that work has
  * finished. The GPU waits, and the call returns at once.
  *
@@ -2226,55 +2143,65 @@ NV_STATUS tegrarm_queue_fence(struct tegrarm_queue *queue, NvU64 *fence);
 NV_STATUS tegrarm_queue_after(struct tegrarm_queue *queue, NvU64 fence);
 
 /**
- * Makes a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not NULL, the
- * fence of the work is written to `*fence`. Both buffers must exist until that fence has passed.
+ * Copies between two buffers of a device, in order with the other work of a queue. The GPU copies, and the call returns at
+ * once. If `fence` is not NULL, the fence of the work is written to `*fence`.
+ *
+ * `queue` is a queue of the device. NULL stands for the default queue, with which the device was opened.
  *
  * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `dst` or `src` is not a buffer.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `dst` or `src` is not a buffer, or `queue` is neither NULL nor a queue.
  * - `NV_ERR_INVALID_ARGUMENT`: the queue and the buffers belong to different devices, or the ranges overlap.
  * - `NV_ERR_INVALID_BASE`: a range lies outside its buffer.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. A copy of more than 1 GiB may have begun.
  */
-NV_STATUS tegrarm_queue_copy(struct tegrarm_queue *queue,
-                             struct tegrarm_buffer *dst,
-                             NvU64 dst_offset,
-                             struct tegrarm_buffer *src,
-                             NvU64 src_offset,
-                             NvU64 size,
-                             NvU64 *fence);
+NV_STATUS tegrarm_copy(struct tegrarm_queue *queue,
+                       struct tegrarm_buffer *dst,
+                       NvU64 dst_offset,
+                       struct tegrarm_buffer *src,
+                       NvU64 src_offset,
+                       NvU64 size,
+                       NvU64 *fence);
 
 /**
- * Makes a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with. If
- * `fence` is not NULL, the fence of the work is written to `*fence`.
+ * Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU writes,
+ * in order with the other work of a queue, and the call returns at once. If `fence` is not NULL, the fence of the work is
+ * written to `*fence`.
+ *
+ * `queue` is a queue of the buffer's device. NULL stands for the default queue, with which the device was opened.
  *
  * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer, or `queue` is neither NULL nor a queue.
  * - `NV_ERR_INVALID_ARGUMENT`: `value_size` is not 1, 2 or 4, the range does not begin and end with whole values, or the queue
  *   and the buffer belong to two devices.
  * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. More than 1 GiB may have begun.
  */
-NV_STATUS tegrarm_queue_fill(struct tegrarm_queue *queue,
-                             struct tegrarm_buffer *buffer,
-                             NvU64 offset,
-                             NvU64 size,
-                             NvU32 value,
-                             NvU32 value_size,
-                             NvU64 *fence);
+NV_STATUS tegrarm_fill(struct tegrarm_queue *queue,
+                       struct tegrarm_buffer *buffer,
+                       NvU64 offset,
+                       NvU64 size,
+                       NvU32 value,
+                       NvU32 value_size,
+                       NvU64 *fence);
 
 /**
  * Copies `size` bytes from `src`, memory of the process, to `offset` of a buffer. The copy comes after all work that
- * the queue has, and before all later work of the queue. If `fence` is not NULL, the fence of the work is written to
- * `*fence`. `src` must not change until that fence has passed.
+ * the queue has, and before all later work of the queue.
+ *
+ * `queue` is a queue of the buffer's device. NULL stands for the default queue, with which the device was opened.
+ *
+ * If `fence` is NULL, the call returns when the bytes are copied, as cuMemcpyHtoD of CUDA does: nobody could know later when
+ * `src` may change. Otherwise the call returns at once, as cuMemcpyHtoDAsync does. The fence of the work is written to
+ * `*fence`, and `src` must not change until that fence has passed.
  *
  * The CPU copies: it shares the buffer's memory with the GPU, so that a copy engine would need a second copy of `src`
- * in memory that it can reach. If the queue has nothing to do, up to 256 KiB are copied before the call returns.
+ * in memory that it can reach. With a fence, up to 256 KiB are copied before the call returns if the queue has nothing to do.
  * Otherwise a thread of the library copies when all earlier work of the queue has finished.
  *
  * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer, or `queue` is neither NULL nor a queue.
  * - `NV_ERR_INVALID_POINTER`: `src` is NULL.
  * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
  * - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
@@ -2283,19 +2210,20 @@ NV_STATUS tegrarm_queue_fill(struct tegrarm_queue *queue,
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
  */
-NV_STATUS tegrarm_queue_copy_in(struct tegrarm_queue *queue,
-                                struct tegrarm_buffer *buffer,
-                                NvU64 offset,
-                                const void *src,
-                                NvU64 size,
-                                NvU64 *fence);
+NV_STATUS tegrarm_copy_in(struct tegrarm_queue *queue,
+                          struct tegrarm_buffer *buffer,
+                          NvU64 offset,
+                          const void *src,
+                          NvU64 size,
+                          NvU64 *fence);
 
 /**
- * Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_queue_copy_in` copies
- * them the other way. No other code may use `dst` until the fence has passed.
+ * Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_copy_in` copies them the other
+ * way. If `fence` is NULL, the bytes are in `dst` when the call returns. Otherwise they are there when the fence has passed,
+ * and no other code may use `dst` until then.
  *
  * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue, or `buffer` is not a buffer.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer, or `queue` is neither NULL nor a queue.
  * - `NV_ERR_INVALID_POINTER`: `dst` is NULL.
  * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
  * - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
@@ -2304,12 +2232,12 @@ NV_STATUS tegrarm_queue_copy_in(struct tegrarm_queue *queue,
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
  */
-NV_STATUS tegrarm_queue_copy_out(struct tegrarm_queue *queue,
-                                 struct tegrarm_buffer *buffer,
-                                 NvU64 offset,
-                                 void *dst,
-                                 NvU64 size,
-                                 NvU64 *fence);
+NV_STATUS tegrarm_copy_out(struct tegrarm_queue *queue,
+                           struct tegrarm_buffer *buffer,
+                           NvU64 offset,
+                           void *dst,
+                           NvU64 size,
+                           NvU64 *fence);
 
 /**
  * Has `callback` called, once, after all work that a queue has. Later work of the queue waits until it has returned. If `fence` is
@@ -2330,6 +2258,19 @@ NV_STATUS tegrarm_queue_call(struct tegrarm_queue *queue,
                              tegrarm_queue_callback callback,
                              void *user,
                              NvU64 *fence);
+
+/**
+ * Writes the fence of the newest work of a queue to `*fence`. When that fence has passed, all work that the queue was given
+ * before this call has finished.
+ *
+ * `queue` is not NULL, because nothing else names a device. `tegrarm_device_queue` gives the default queue of a device.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
+ * - `NV_ERR_INVALID_POINTER`: `fence` is NULL.
+ */
+NV_STATUS tegrarm_fence(struct tegrarm_queue *queue,
+                        NvU64 *fence);
 
 /**
  * Waits until all of `count` fences have passed: work of any queues of the device. `timeout_ns` is how long to wait at most, as
@@ -2416,7 +2357,7 @@ NV_STATUS tegrarm_fence_fd(struct tegrarm_device *device,
  * other processes can wait until syncpoint `*id` has reached `*threshold`. Values are compared as 32-bit counters that wrap around.
  *
  * The GPU increments the syncpoint after all work that the queue of the fence had before this call, not only after the fence. Make
- * the call directly after the work that is handed over. If a fault stops the queue, the kernel lets the syncpoint pass every value, and
+ * the call directly after the work that is handed over. If a fault stops the queue, nvgpu lets the syncpoint pass every value, and
  * the work may be incomplete. `tegrarm_fence_query` then returns the fault.
  *
  * Errors:
@@ -2507,18 +2448,21 @@ NV_STATUS tegrarm_event_destroy(struct tegrarm_event *event);
 
 /**
  * Puts an event behind everything that a queue was given before. When that work has finished, the GPU writes its time
- * there. If `fence` is not NULL, the fence of the work is written to `*fence`.
+ * there. If `fence` is not NULL, the fence of the work is written to `*fence`. `queue` is a queue of the event's device. NULL
+ * stands for the default queue, with which the device was opened.
  *
  * An event may be recorded again and again. What counts is the last time.
  *
  * Errors:
- * - `NV_ERR_OBJECT_NOT_FOUND`: `event` is not an event, or `queue` is not a queue.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `event` is not an event, or `queue` is neither NULL nor a queue.
  * - `NV_ERR_INVALID_ARGUMENT`: the event and the queue belong to two devices.
  * - `NV_ERR_NO_MEMORY`: there is not enough memory. The event stays where it was.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
  * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
  */
-NV_STATUS tegrarm_event_record(struct tegrarm_event *event, struct tegrarm_queue *queue, NvU64 *fence);
+NV_STATUS tegrarm_event_record(struct tegrarm_event *event,
+                               struct tegrarm_queue *queue,
+                               NvU64 *fence);
 
 /**
  * Writes the time of an event to `*time_ns`, in nanoseconds of the GPU's clock. `tegrarm_device_time` says what

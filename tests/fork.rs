@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tegrarm::capi::library::*;
 use tegrarm::capi::objects::*;
 use tegrarm::capi::runtime::buffers::*;
+use tegrarm::capi::runtime::copies::*;
 use tegrarm::capi::runtime::device::*;
 use tegrarm::capi::runtime::events::*;
 use tegrarm::capi::runtime::fences::*;
@@ -162,11 +163,11 @@ fn calls_of_a_child(open: &Open) -> i32 {
         [
             tegrarm_buffer_alloc(open.device, 4096, 0, &mut again),
             tegrarm_buffer_address(open.buffer, null_mut(), null_mut()),
-            tegrarm_copy_in(open.buffer, 0, at, 8),
-            tegrarm_copy_out(open.buffer, 0, at, 8),
-            tegrarm_fill(open.buffer, 0, 16, 1, 4, &mut fence),
-            tegrarm_copy(open.buffer, 0, open.buffer, 4096, 16, &mut fence),
-            tegrarm_fence(open.device, &mut fence),
+            tegrarm_copy_in(null_mut(), open.buffer, 0, at, 8, null_mut()),
+            tegrarm_copy_out(open.queue, open.buffer, 0, at, 8, &mut fence),
+            tegrarm_fill(null_mut(), open.buffer, 0, 16, 1, 4, &mut fence),
+            tegrarm_copy(open.queue, open.buffer, 0, open.buffer, 4096, 16, &mut fence),
+            tegrarm_fence(open.queue, &mut fence),
             tegrarm_fence_query(open.device, 1, &mut passed),
             tegrarm_wait(open.device, 1, 0),
             tegrarm_event_record(open.event, open.queue, &mut fence),

@@ -211,15 +211,20 @@ const ROWS: &[Row] = &[
     }),
     ("queue_create", Calls::Some, |b| made(QueueRef::open(&b.device, HIGH).map(Queue))),
     ("queue_create for copies", Calls::Some, |b| made(QueueRef::open(&b.device, COPIES).map(Queue))),
-    ("queue_after, queue_launch, queue_copy and queue_fill", Calls::None, |b| {
+    ("queue_after, copy and fill", Calls::None, |b| {
         let queue = QueueRef::own(&b.device);
         queue.after(b.device.fence())?;
         queue.fill(&b.buffers[0], 0, 64, 7, 1)?;
         made(queue.copy(&b.buffers[0], 0, &b.buffers[1], 64, 64).and_then(|fence| b.device.wait(fence, DEADLINE)))
     }),
-    ("queue_copy_in", Calls::None, |b| {
+    ("copy_in with a fence", Calls::None, |b| {
         let from = b.buffers[1].place(0, 64)?;
         made(QueueRef::own(&b.device).copy_in(&b.buffers[0], 0, &from, 64))
+    }),
+    ("copy_in and copy_out without a fence", Calls::None, |b| {
+        let (queue, other) = (QueueRef::own(&b.device), b.buffers[1].place(0, 64)?);
+        queue.copy_in_and_wait(&b.buffers[0], 0, &other, 64)?;
+        made(queue.copy_out_and_wait(&b.buffers[0], 0, &other, 64))
     }),
     ("wait_all, wait_any and fence_query", Calls::None, |b| {
         let fences = [b.device.fence(); 3];

@@ -12,6 +12,7 @@ use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use tegra_sim::{Chip, SimConfig, SimKmd};
 use tegrarm::capi::runtime::buffers::*;
+use tegrarm::capi::runtime::copies::*;
 use tegrarm::capi::runtime::device::*;
 use tegrarm::capi::runtime::hostobj::*;
 use tegrarm::capi::runtime::modules::*;
@@ -48,17 +49,37 @@ fn absurd_sizes_are_statuses() {
             assert_eq!(tegrarm_buffer_alloc(device, size, 0, &mut other), NV_ERR_NO_MEMORY, "{size:#x}");
             let mut part = null_mut();
             assert_eq!(tegrarm_buffer_part(buffer, 0, size, &mut part), NV_ERR_INVALID_BASE, "{size:#x}");
-            assert_eq!(tegrarm_fill(buffer, size, size, 0, 1, null_mut()), NV_ERR_INVALID_BASE, "{size:#x}");
+            assert_eq!(
+                tegrarm_fill(null_mut(), buffer, size, size, 0, 1, null_mut()),
+                NV_ERR_INVALID_BASE,
+                "{size:#x}"
+            );
             let page = (here as usize & !0xfff) as *mut c_void;
             let status = tegrarm_buffer_import_pages(device, page, size, 0, &mut part);
             assert!(
                 [NV_ERR_NO_MEMORY, NV_ERR_INVALID_LIMIT, NV_ERR_INVALID_ADDRESS].contains(&status),
                 "{size:#x}: {status:#x}"
             );
-            assert_eq!(tegrarm_copy_in(buffer, 0, here, size), NV_ERR_INVALID_BASE, "{size:#x}");
-            assert_eq!(tegrarm_copy_in(buffer, size, here, 1), NV_ERR_INVALID_BASE, "{size:#x}");
-            assert_eq!(tegrarm_copy_out(buffer, 0, here, size), NV_ERR_INVALID_BASE, "{size:#x}");
-            assert_eq!(tegrarm_copy(buffer, 0, buffer, size, size, null_mut()), NV_ERR_INVALID_BASE, "{size:#x}");
+            assert_eq!(
+                tegrarm_copy_in(null_mut(), buffer, 0, here, size, null_mut()),
+                NV_ERR_INVALID_BASE,
+                "{size:#x}"
+            );
+            assert_eq!(
+                tegrarm_copy_in(null_mut(), buffer, size, here, 1, null_mut()),
+                NV_ERR_INVALID_BASE,
+                "{size:#x}"
+            );
+            assert_eq!(
+                tegrarm_copy_out(null_mut(), buffer, 0, here, size, null_mut()),
+                NV_ERR_INVALID_BASE,
+                "{size:#x}"
+            );
+            assert_eq!(
+                tegrarm_copy(null_mut(), buffer, 0, buffer, size, size, null_mut()),
+                NV_ERR_INVALID_BASE,
+                "{size:#x}"
+            );
             assert_eq!(tegrarm_module_write(module, c"offset".as_ptr(), here, size as usize), NV_ERR_INVALID_BASE);
             for size in [size as usize, TEGRARM_IMAGE_SIZE + 1] {
                 let (mut code, mut object) = (null_mut(), null_mut());

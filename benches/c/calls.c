@@ -48,7 +48,7 @@ static NvU64 semaphore(Bench *b, NvU64 at, NvU32 execute)
     return end(b, slot, &p);
 }
 
-__attribute__((noinline)) void measured_runtime_fill(Bench *b) { CHECK(tegrarm_fill(b->to, 0, SIZE, 7, 4, &b->fence)); }
+__attribute__((noinline)) void measured_runtime_fill(Bench *b) { CHECK(tegrarm_fill(b->own, b->to, 0, SIZE, 7, 4, &b->fence)); }
 
 __attribute__((noinline)) void measured_hand_fill(Bench *b)
 {
@@ -64,7 +64,7 @@ __attribute__((noinline)) void measured_hand_fill(Bench *b)
 
 __attribute__((noinline)) void measured_runtime_copy(Bench *b)
 {
-    CHECK(tegrarm_queue_copy(b->own, b->to, 0, b->from, 0, SIZE, &b->fence));
+    CHECK(tegrarm_copy(b->own, b->to, 0, b->from, 0, SIZE, &b->fence));
 }
 
 __attribute__((noinline)) void measured_hand_copy(Bench *b)
@@ -143,7 +143,7 @@ static void open_all(Bench *b)
     CHECK(tegrarm_buffer_alloc(b->device, SIZE, TEGRARM_BUFFER_CACHED, &b->to));
     CHECK(tegrarm_buffer_alloc(b->device, SIZE, TEGRARM_BUFFER_CACHED, &b->from));
     CHECK(tegrarm_event_create(b->device, &b->event));
-    CHECK(tegrarm_fence(b->device, &b->fence));
+    CHECK(tegrarm_fence(b->own, &b->fence));
     NvU32 id, threshold;
     CHECK(tegrarm_fence_syncpoint(b->device, b->fence, &id, &threshold));
     CHECK(tegrarm_queue_after_syncpoint(b->own, id, threshold));
@@ -170,7 +170,7 @@ int main(int argc, char **argv)
         if (!strcmp(calls[c].name, argv[1]))
             for (int i = 0; i < COUNT; i++)
                 calls[c].ways[hand](&b);
-    CHECK(tegrarm_fence(b.device, &b.fence));
+    CHECK(tegrarm_fence(b.own, &b.fence));
     CHECK(tegrarm_wait(b.device, b.fence, TEGRARM_WAIT_FOREVER));
     raw_wait(&b.gpu, b.gpu.last);
     raw_close(&b.gpu);

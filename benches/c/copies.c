@@ -20,11 +20,11 @@ int main(void)
         for (int i = 0; i < ROUNDS; i++) { /* in turns */
             double t[5];
             t[0] = now_us();
-            CHECK(tegrarm_copy_in(f.buffer, 0, other, size));
+            CHECK(tegrarm_copy_in(NULL, f.buffer, 0, other, size, NULL));
             t[1] = now_us();
             memcpy(f.cpu, other, size);
             t[2] = now_us();
-            CHECK(tegrarm_copy_out(f.buffer, 0, other, size));
+            CHECK(tegrarm_copy_out(NULL, f.buffer, 0, other, size, NULL));
             t[3] = now_us();
             memcpy(other, f.cpu, size);
             t[4] = now_us();

@@ -61,7 +61,7 @@ int main(void)
     CHECK(tegrarm_device_queue(device, &queue));
     CHECK(tegrarm_buffer_alloc(device, SIZE, TEGRARM_BUFFER_CACHED, &buffer));
     CHECK(tegrarm_buffer_export(buffer, &memory, NULL));
-    CHECK(tegrarm_fence(device, &fence));
+    CHECK(tegrarm_fence(queue, &fence));
     for (int i = 0; i < ROUNDS; i++) {
         int file, unused;
         CHECK(tegrarm_fence_syncpoint(device, fence, &id, &threshold));
@@ -86,7 +86,7 @@ int main(void)
             for (int way = 0; way < 2; way++)
                 took[k][way][i] = all[k][way];
         close(file);
-        CHECK(tegrarm_fence(device, &fence));
+        CHECK(tegrarm_fence(queue, &fence));
         CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
     }
     for (int k = 0; k < CALLS; k++)

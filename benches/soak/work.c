@@ -46,7 +46,7 @@ static void memory(struct tegrarm_device *device, struct tegrarm_kernel *kernel)
             cpu[i][k] = (float)(i + k);
     }
     launch(device, kernel, gpu[0], gpu[1], gpu[2], &fence);
-    CHECK(tegrarm_copy(buffer[3], 0, buffer[2], 0, 4 * N, &fence));
+    CHECK(tegrarm_copy(NULL, buffer[3], 0, buffer[2], 0, 4 * N, &fence));
     CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
     assert(cpu[3][7] == 15);
     for (unsigned i = 0; i < BUFFERS; i++)
@@ -90,8 +90,8 @@ static void fork_a_child(struct tegrarm_device *device)
     pid_t pid = fork();
     assert(pid >= 0);
     if (pid == 0) {
-        NvU64 fence;
-        if (tegrarm_fence(device, &fence) != NV_ERR_INVALID_CLIENT)
+        struct tegrarm_queue *none;
+        if (tegrarm_device_queue(device, &none) != NV_ERR_INVALID_CLIENT)
             _exit(1);
         struct tegrarm_device *own;
         struct tegrarm_module *module;

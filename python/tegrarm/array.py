@@ -287,7 +287,7 @@ class Array(Exporter):
         where = (queue or self.device.default_queue)
         fence = ctypes.c_uint64()
         word = int.from_bytes(bits[:size], "little")
-        call("queue_fill", where.handle, self.memory.handle.value, self._offset, self.nbytes, word, size, ctypes.byref(fence))
+        call("fill", where.handle, self.memory.handle.value, self._offset, self.nbytes, word, size, ctypes.byref(fence))
         return Fence(self.device, fence.value)
 
     # *** the end ***

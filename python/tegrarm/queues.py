@@ -140,7 +140,7 @@ class Queue:
     def fence(self) -> Fence:
         """A fence at the end of the work that the queue has now."""
         fence = ctypes.c_uint64()
-        call("queue_fence", self.handle, ctypes.byref(fence))
+        call("fence", self.handle, ctypes.byref(fence))
         return Fence(self.device, fence.value)
 
     def after(self, fence: Fence) -> None:
@@ -160,7 +160,7 @@ class Queue:
         if target.nbytes != source.nbytes or target.dtype != source.dtype:
             raise ValueError(f"{source!r} and {target!r} must have the same number of items of the same type")
         fence = ctypes.c_uint64()
-        call("queue_copy", self.handle, target.memory.handle.value, target._offset, source.memory.handle.value, source._offset,
+        call("copy", self.handle, target.memory.handle.value, target._offset, source.memory.handle.value, source._offset,
              source.nbytes, ctypes.byref(fence))
         return Fence(self.device, fence.value)
 

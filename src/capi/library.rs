@@ -264,8 +264,8 @@ pub unsafe extern "C" fn tegrarm_device_count(count: *mut NvU32) -> NV_STATUS {
     })
 }
 
-/// Writes a description of the kernel's interface as text, for a report: the GPU's characteristics as bytes, the
-/// release that they are taken for, and which allocation command nvmap knows. It also works with a kernel that is not
+/// Writes a description of the drivers' interface as text, for a report: the GPU's characteristics as bytes, the
+/// release that they are taken for, and which allocation command nvmap knows. It also works with drivers that are not
 /// known, where no other function works. At most `len` bytes are written, NUL included, and `*needed` becomes the
 /// number of bytes that the whole text needs. `buf` may be NULL when `len` is 0.
 ///
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn tegrarm_driver_report(buf: *mut c_char, len: usize, nee
 /// - `NV_ERR_INVALID_DEVICE`: there is no GPU `index`. A Tegra has one, GPU 0.
 /// - `NV_ERR_CARD_NOT_PRESENT`, `NV_ERR_INSUFFICIENT_PERMISSIONS`: the GPU cannot be opened, as in
 ///   `tegrarm_device_count`.
-/// - `NV_ERR_OPERATING_SYSTEM`: the kernel does not say how much memory there is.
+/// - `NV_ERR_OPERATING_SYSTEM`: Linux does not say how much memory there is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_device_profile(index: NvU32, out: *mut tegrarm_device_profile) -> NV_STATUS {
     status(|| {

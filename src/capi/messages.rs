@@ -23,7 +23,7 @@ pub enum tegrarm_log_level {
     TEGRARM_LOG_INFO = 3,
     /// The actions of the library.
     TEGRARM_LOG_DEBUG = 4,
-    /// Every call of the kernel.
+    /// Every call to a driver.
     TEGRARM_LOG_TRACE = 5,
 }
 
@@ -43,7 +43,7 @@ pub type tegrarm_log_callback =
 ///
 /// It is called in the thread that the message is about, in several threads at the same time, and in the middle of
 /// other functions: it may call only `tegrarm_status_name`. A message without a status is not a stable interface. With
-/// `TEGRARM_LOG_TRACE`, calls to the kernel are messages only if this function is called before the library is
+/// `TEGRARM_LOG_TRACE`, calls to the drivers are messages only if this function is called before the library is
 /// initialised.
 ///
 /// Errors:

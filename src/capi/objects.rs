@@ -150,7 +150,7 @@ pub unsafe extern "C" fn rm_alloc(
 ///
 /// `pParams` points at the parameters of the command, `paramsSize` bytes. They are read, and written back on success. A
 /// command without parameters takes NULL and 0. The command 0 does nothing and succeeds. The library holds no lock
-/// while the kernel works.
+/// while a driver works.
 ///
 /// Errors, in the order of the checks:
 /// - `NV_ERR_INVALID_ARGUMENT`: `pParams` is NULL and `paramsSize` is not 0, or the other way round, or `paramsSize` is
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn rm_alloc(
 ///   forked.
 /// - `NV_ERR_OBJECT_NOT_FOUND`: there is no object `hObject`.
 /// - `NV_ERR_NOT_SUPPORTED`: objects of this kind do not have the command, or this GPU cannot do what it asks for.
-/// - `NV_ERR_INSUFFICIENT_PERMISSIONS`: only the kernel may send the command.
+/// - `NV_ERR_INSUFFICIENT_PERMISSIONS`: only a driver may send the command.
 /// - `NV_ERR_INVALID_PARAM_STRUCT`: `paramsSize` is no size that the parameters have in any driver.
 ///
 /// Then the command checks its parameters:
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn rm_alloc_memory(
 /// - `NV_ERR_INVALID_OFFSET`: `offset` is not a multiple of the page size.
 /// - `NV_ERR_NOT_SUPPORTED`: the memory is made of pages of this process. They are mapped already.
 /// - `NV_ERR_NO_MEMORY`: there is not enough memory.
-/// - `NV_ERR_OPERATING_SYSTEM`: the kernel refuses the mapping.
+/// - `NV_ERR_OPERATING_SYSTEM`: Linux refuses the mapping.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rm_map_memory(
     hClient: NvHandle,

@@ -216,21 +216,11 @@ impl Buffer {
         Place::of(&self.memory, self.start + offset, len)
     }
 
-    /// Waits for the GPU and returns the CPU address of a range. It is valid for as long as the buffer exists.
+    /// Waits for the GPU, and then copies bytes into the buffer.
     ///
     /// # Errors
     /// `NV_ERR_INVALID_BASE` if the range lies outside, `NV_ERR_NOT_SUPPORTED` if the buffer is not mapped for the CPU,
     /// and the channel's fault.
-    pub fn ready(&self, offset: u64, size: u64) -> RmResult<usize> {
-        self.check_seen(offset, size)?;
-        self.device.synchronize()?;
-        Ok(self.pointer() + offset as usize)
-    }
-
-    /// Waits for the GPU, and then copies bytes into the buffer.
-    ///
-    /// # Errors
-    /// As [`Buffer::ready`].
     pub fn write(&self, offset: u64, from: &[u8]) -> RmResult<()> {
         self.check_seen(offset, from.len() as u64)?;
         self.device.synchronize()?;
@@ -240,7 +230,7 @@ impl Buffer {
     /// Waits for the GPU, and then copies bytes out of the buffer.
     ///
     /// # Errors
-    /// As [`Buffer::ready`].
+    /// As [`Buffer::write`].
     pub fn read(&self, offset: u64, into: &mut [u8]) -> RmResult<()> {
         self.check_seen(offset, into.len() as u64)?;
         self.device.synchronize()?;

@@ -155,6 +155,32 @@ impl QueueRef {
         lane.errand(self.device.porter(), task).map(|submission| lane.fence_of(submission))
     }
 
+    /// Waits for all work that the queue has, and then copies memory of the process into a buffer.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_BASE` if the range lies outside, `NV_ERR_NOT_SUPPORTED` if the buffer is not mapped for the CPU,
+    /// `NV_ERR_INVALID_ARGUMENT` for a buffer of another device, and the channel's fault.
+    pub fn copy_in_and_wait(&self, buffer: &Buffer, offset: u64, from: &Place, len: u64) -> RmResult<()> {
+        let to = buffer.place(offset, len)?;
+        self.carry_and_wait(buffer, &to, from, len)
+    }
+
+    /// Copies from a buffer to memory of the process, as [`QueueRef::copy_in_and_wait`] copies in the other direction.
+    ///
+    /// # Errors
+    /// Those of [`QueueRef::copy_in_and_wait`].
+    pub fn copy_out_and_wait(&self, buffer: &Buffer, offset: u64, to: &Place, len: u64) -> RmResult<()> {
+        let from = buffer.place(offset, len)?;
+        self.carry_and_wait(buffer, to, &from, len)
+    }
+
+    fn carry_and_wait(&self, buffer: &Buffer, to: &Place, from: &Place, len: u64) -> RmResult<()> {
+        self.check_device(buffer.device(), "the buffer")?;
+        self.device.wait(self.lane().fence(), None)?;
+        to.copy_from(from, len as usize);
+        Ok(())
+    }
+
     fn carry(&self, buffer: &Arc<Buffer>, to: Place, from: Place, len: u64) -> RmResult<u64> {
         self.check_device(buffer.device(), "the buffer")?;
         let lane = self.lane();

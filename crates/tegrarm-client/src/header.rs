@@ -401,7 +401,7 @@ pub const TEGRARM_LOG_WARN: u32 = 2;
 pub const TEGRARM_LOG_INFO: u32 = 3;
 /// The actions of the library.
 pub const TEGRARM_LOG_DEBUG: u32 = 4;
-/// Every call of the kernel.
+/// Every call to a driver.
 pub const TEGRARM_LOG_TRACE: u32 = 5;
 /// A kernel ran.
 pub const TEGRARM_PROFILE_KERNEL: u32 = 0;
@@ -973,9 +973,9 @@ functions! {
     fn tegrarm_last_error(buf: *mut c_char, len: usize) -> usize;
     /// Writes the number of GPUs to `*count`.
     fn tegrarm_device_count(count: *mut NvU32) -> NV_STATUS;
-    /// Writes a description of the kernel's interface as text, for a report: the GPU's characteristics as bytes,
-    /// the release that they are taken for, and which allocation command nvmap knows. It also works with a kernel
-    /// that is not known, where no other function works. At most `len` bytes are written, NUL included, and
+    /// Writes a description of the drivers' interface as text, for a report: the GPU's characteristics as bytes,
+    /// the release that they are taken for, and which allocation command nvmap knows. It also works with drivers
+    /// that are not known, where no other function works. At most `len` bytes are written, NUL included, and
     /// `*needed` becomes the number of bytes that the whole text needs. `buf` may be NULL when `len` is 0.
     fn tegrarm_driver_report(buf: *mut c_char, len: usize, needed: *mut usize) -> NV_STATUS;
     /// Writes the figures of GPU `index` to `*out`. `out->size` says how many bytes the caller has, and becomes the
@@ -993,10 +993,6 @@ functions! {
     /// handles, and all pointers into its buffers, are invalid afterwards. The call waits up to ten seconds for
     /// work that has not finished.
     fn tegrarm_device_close(device: *mut tegrarm_device) -> NV_STATUS;
-    /// Writes the fence of the newest work of the queue that a device was opened with to `*fence`. When that fence
-    /// has been waited for, all work that the queue was given before this call has finished. `tegrarm_queue_fence`
-    /// does the same for any queue.
-    fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut NvU64) -> NV_STATUS;
     /// Waits until the work up to `fence`, of any queue of the device, has finished. The call reads in a loop for a
     /// short time, and then it sleeps.
     fn tegrarm_wait(device: *mut tegrarm_device, fence: NvU64, timeout_ns: NvU64) -> NV_STATUS;
@@ -1041,24 +1037,11 @@ functions! {
     /// bytes there are. The CPU and the GPU share them, so that other processes change `*available`. Each of the
     /// two may be NULL.
     fn tegrarm_device_memory(device: *mut tegrarm_device, available: *mut NvU64, total: *mut NvU64) -> NV_STATUS;
-    /// Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU
-    /// writes, in order with other work, and the call returns at once. If `fence` is not NULL, the fence of the
-    /// work is written to `*fence`.
-    fn tegrarm_fill(buffer: *mut tegrarm_buffer, offset: NvU64, size: NvU64, value: NvU32, value_size: NvU32, fence: *mut NvU64) -> NV_STATUS;
     /// Says where a buffer is. `*pointer` is its address for the CPU, and `*address` is its address for the GPU.
     /// Both are the same number unless this process had that range in use. The pointer is NULL with
     /// `TEGRARM_BUFFER_NO_POINTER`. Each of the two may be NULL. The CPU may read what the GPU wrote as soon as a
     /// wait for that work has returned.
     fn tegrarm_buffer_address(buffer: *mut tegrarm_buffer, pointer: *mut *mut c_void, address: *mut NvU64) -> NV_STATUS;
-    /// Waits for the work that the device was given before, then copies `size` bytes from `src` to `offset` of a
-    /// buffer. The CPU copies.
-    fn tegrarm_copy_in(buffer: *mut tegrarm_buffer, offset: NvU64, src: *const c_void, size: NvU64) -> NV_STATUS;
-    /// Waits for the work that the device was given before, then copies `size` bytes from `offset` of a buffer to
-    /// `dst`. The CPU copies.
-    fn tegrarm_copy_out(buffer: *mut tegrarm_buffer, offset: NvU64, dst: *mut c_void, size: NvU64) -> NV_STATUS;
-    /// Copies between two buffers of a device. The GPU copies, in order with other work, and the call returns at
-    /// once. If `fence` is not NULL, the fence of the work is written to `*fence`.
-    fn tegrarm_copy(dst: *mut tegrarm_buffer, dst_offset: NvU64, src: *mut tegrarm_buffer, src_offset: NvU64, size: NvU64, fence: *mut NvU64) -> NV_STATUS;
     /// Loads a cubin: machine code that NVRTC, ptxas or nvJitLink made for exactly this GPU, which is sm_87 on
     /// Orin.
     fn tegrarm_module_load(device: *mut tegrarm_device, image: *const c_void, size: usize, module: *mut *mut tegrarm_module) -> NV_STATUS;
@@ -1141,8 +1124,9 @@ functions! {
     /// Adds words for a channel of the caller: each run writes a GPFIFO entry for the `words` words at GPU address
     /// `address`, and rings the doorbell.
     fn tegrarm_replay_push(replay: *mut tegrarm_replay, channel: NvU32, address: NvU64, words: NvU32) -> NV_STATUS;
-    /// Gives the handle of the queue that a device was opened with: the one of `tegrarm_launch`, `tegrarm_copy` and
-    /// `tegrarm_fill`. It is the same at every call, and ends with the device.
+    /// Gives the handle of the default queue of a device, with which the device was opened. NULL stands for it in
+    /// every function that knows the device from another argument. The handle is the same at every call, and ends
+    /// with the device.
     fn tegrarm_device_queue(device: *mut tegrarm_device, queue: *mut *mut tegrarm_queue) -> NV_STATUS;
     /// Makes another queue of a device. Its work runs in the order in which it was given, beside the work of other
     /// queues; a fault in it stops it alone. `options` may be NULL for a compute queue without wishes. `*queue` is
@@ -1154,28 +1138,30 @@ functions! {
     /// Writes the number of a queue to `*number`: 0 for the one that its device was opened with. Records of a
     /// profile have it, and so do the upper 16 bits of its fences. A device never uses a number again.
     fn tegrarm_queue_number(queue: *mut tegrarm_queue, number: *mut NvU32) -> NV_STATUS;
-    /// Writes the fence of the newest work of a queue to `*fence`. `tegrarm_wait` waits for it.
-    fn tegrarm_queue_fence(queue: *mut tegrarm_queue, fence: *mut NvU64) -> NV_STATUS;
     /// Lets a queue wait for a fence of another queue of its device: what it is given from now on starts when that
     /// work has finished. The GPU waits, and the call returns at once.
     fn tegrarm_queue_after(queue: *mut tegrarm_queue, fence: NvU64) -> NV_STATUS;
-    /// Makes a queue copy between two buffers. The GPU copies, and the call returns at once. If `fence` is not
-    /// NULL, the fence of the work is written to `*fence`. Both buffers must exist until that fence has passed.
-    fn tegrarm_queue_copy(queue: *mut tegrarm_queue, dst: *mut tegrarm_buffer, dst_offset: NvU64, src: *mut tegrarm_buffer, src_offset: NvU64, size: NvU64, fence: *mut NvU64) -> NV_STATUS;
-    /// Makes a queue fill a range of a buffer, as `tegrarm_fill` does on the one that the device was opened with.
-    /// If `fence` is not NULL, the fence of the work is written to `*fence`.
-    fn tegrarm_queue_fill(queue: *mut tegrarm_queue, buffer: *mut tegrarm_buffer, offset: NvU64, size: NvU64, value: NvU32, value_size: NvU32, fence: *mut NvU64) -> NV_STATUS;
+    /// Copies between two buffers of a device, in order with the other work of a queue. The GPU copies, and the
+    /// call returns at once. If `fence` is not NULL, the fence of the work is written to `*fence`.
+    fn tegrarm_copy(queue: *mut tegrarm_queue, dst: *mut tegrarm_buffer, dst_offset: NvU64, src: *mut tegrarm_buffer, src_offset: NvU64, size: NvU64, fence: *mut NvU64) -> NV_STATUS;
+    /// Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU
+    /// writes, in order with the other work of a queue, and the call returns at once. If `fence` is not NULL, the
+    /// fence of the work is written to `*fence`.
+    fn tegrarm_fill(queue: *mut tegrarm_queue, buffer: *mut tegrarm_buffer, offset: NvU64, size: NvU64, value: NvU32, value_size: NvU32, fence: *mut NvU64) -> NV_STATUS;
     /// Copies `size` bytes from `src`, memory of the process, to `offset` of a buffer. The copy comes after all
-    /// work that the queue has, and before all later work of the queue. If `fence` is not NULL, the fence of the
-    /// work is written to `*fence`. `src` must not change until that fence has passed.
-    fn tegrarm_queue_copy_in(queue: *mut tegrarm_queue, buffer: *mut tegrarm_buffer, offset: NvU64, src: *const c_void, size: NvU64, fence: *mut NvU64) -> NV_STATUS;
-    /// Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_queue_copy_in`
-    /// copies them the other way. No other code may use `dst` until the fence has passed.
-    fn tegrarm_queue_copy_out(queue: *mut tegrarm_queue, buffer: *mut tegrarm_buffer, offset: NvU64, dst: *mut c_void, size: NvU64, fence: *mut NvU64) -> NV_STATUS;
+    /// work that the queue has, and before all later work of the queue.
+    fn tegrarm_copy_in(queue: *mut tegrarm_queue, buffer: *mut tegrarm_buffer, offset: NvU64, src: *const c_void, size: NvU64, fence: *mut NvU64) -> NV_STATUS;
+    /// Copies `size` bytes from `offset` of a buffer to `dst`, memory of the process, as `tegrarm_copy_in` copies
+    /// them the other way. If `fence` is NULL, the bytes are in `dst` when the call returns. Otherwise they are
+    /// there when the fence has passed, and no other code may use `dst` until then.
+    fn tegrarm_copy_out(queue: *mut tegrarm_queue, buffer: *mut tegrarm_buffer, offset: NvU64, dst: *mut c_void, size: NvU64, fence: *mut NvU64) -> NV_STATUS;
     /// Has `callback` called, once, after all work that a queue has. Later work of the queue waits until it has
     /// returned. If `fence` is not NULL, the fence of the call is written to `*fence`. `user` is passed on to the
     /// callback.
     fn tegrarm_queue_call(queue: *mut tegrarm_queue, callback: tegrarm_queue_callback, user: *mut c_void, fence: *mut NvU64) -> NV_STATUS;
+    /// Writes the fence of the newest work of a queue to `*fence`. When that fence has passed, all work that the
+    /// queue was given before this call has finished.
+    fn tegrarm_fence(queue: *mut tegrarm_queue, fence: *mut NvU64) -> NV_STATUS;
     /// Waits until all of `count` fences have passed: work of any queues of the device. `timeout_ns` is how long to
     /// wait at most, as in `tegrarm_wait`. No fences have passed already.
     fn tegrarm_wait_all(device: *mut tegrarm_device, fences: *const NvU64, count: NvU32, timeout_ns: NvU64) -> NV_STATUS;
@@ -1215,7 +1201,8 @@ functions! {
     /// Ends an event and returns at once. Work of the GPU that would write its time is not disturbed.
     fn tegrarm_event_destroy(event: *mut tegrarm_event) -> NV_STATUS;
     /// Puts an event behind everything that a queue was given before. When that work has finished, the GPU writes
-    /// its time there. If `fence` is not NULL, the fence of the work is written to `*fence`.
+    /// its time there. If `fence` is not NULL, the fence of the work is written to `*fence`. `queue` is a queue of
+    /// the event's device. NULL stands for the default queue, with which the device was opened.
     fn tegrarm_event_record(event: *mut tegrarm_event, queue: *mut tegrarm_queue, fence: *mut NvU64) -> NV_STATUS;
     /// Writes the time of an event to `*time_ns`, in nanoseconds of the GPU's clock. `tegrarm_device_time` says
     /// what CLOCK_MONOTONIC is then. On an Orin the clock moves in steps of 32 nanoseconds.

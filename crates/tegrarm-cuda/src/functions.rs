@@ -59,7 +59,7 @@ impl Function {
 
     /// Checks the size of a launch, with CUDA's results.
     pub fn check(&self, size: &Size) -> Answer {
-        let Size { grid, block, shared, together } = *size;
+        let Size { grid, block, shared, cooperative } = *size;
         let threads = u64::from(block[0]) * u64::from(block[1]) * u64::from(block[2]);
         let fits = grid.iter().chain(&block).all(|count| *count > 0)
             && grid[0] <= i32::MAX as u32
@@ -82,7 +82,7 @@ impl Function {
                 self.name
             );
         }
-        if together {
+        if cooperative {
             let room = u64::from(self.kernel.blocks_per_sm(block, shared)?)
                 * u64::from(crate::device::profile()?.compute_units);
             let blocks = u64::from(grid[0]) * u64::from(grid[1]) * u64::from(grid[2]);

@@ -77,11 +77,11 @@ pub fn launch(handle: usize, size: Size, stream: usize, params: Ptr<usize>, extr
 
 /// What the attributes of a launch ask for: whether all blocks run at the same time.
 pub fn attributes(list: &[LaunchAttribute]) -> Answer<bool> {
-    let mut together = false;
+    let mut cooperative = false;
     for attribute in list {
         let word = attribute.value[0] as u32;
         match attribute.id {
-            CU_LAUNCH_ATTRIBUTE_COOPERATIVE => together = word != 0,
+            CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = word != 0,
             CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION | CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
                 let size = [word, (attribute.value[0] >> 32) as u32, attribute.value[1] as u32];
                 if size != [1, 1, 1] {
@@ -99,7 +99,7 @@ pub fn attributes(list: &[LaunchAttribute]) -> Answer<bool> {
             other => fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {other} of a launch"),
         }
     }
-    Ok(together)
+    Ok(cooperative)
 }
 
 pub mod rows {
@@ -124,7 +124,7 @@ pub mod rows {
     ) -> Answer {
         launch(
             function,
-            Size { grid: [gx, gy, gz], block: [bx, by, bz], shared, together: false },
+            Size { grid: [gx, gy, gz], block: [bx, by, bz], shared, cooperative: false },
             stream,
             params,
             extra,
@@ -146,7 +146,7 @@ pub mod rows {
     ) -> Answer {
         launch(
             function,
-            Size { grid: [gx, gy, gz], block: [bx, by, bz], shared, together: true },
+            Size { grid: [gx, gy, gz], block: [bx, by, bz], shared, cooperative: true },
             stream,
             params,
             at(0),
@@ -157,6 +157,6 @@ pub mod rows {
         let config = config.cast::<LaunchConfig>().get("config")?;
         let list = at::<LaunchAttribute>(config.attributes).list(config.count as usize, "attrs")?;
         let (grid, block, shared) = (config.grid, config.block, config.shared);
-        launch(function, Size { grid, block, shared, together: attributes(&list)? }, config.stream, params, extra)
+        launch(function, Size { grid, block, shared, cooperative: attributes(&list)? }, config.stream, params, extra)
     }
 }

@@ -267,7 +267,7 @@ pub struct Size {
     /// Bytes of dynamic shared memory.
     pub shared: u32,
     /// Whether all blocks run at the same time.
-    pub together: bool,
+    pub cooperative: bool,
 }
 
 /// A task for the CPU. It is told whether the work before it finished.
@@ -288,7 +288,7 @@ impl Queue {
     pub fn fence(&self) -> Answer<u64> {
         let mut fence = 0;
         // SAFETY: `fence` is valid for writes.
-        check(unsafe { (it().tegrarm_queue_fence)(self.handle as *mut _, &mut fence) })?;
+        check(unsafe { (it().tegrarm_fence)(self.handle as *mut _, &mut fence) })?;
         Ok(fence)
     }
 
@@ -300,13 +300,13 @@ impl Queue {
 
     /// Launches a kernel. `params` is the address of an array with the addresses of the values of its `count` parameters.
     pub fn launch(&self, kernel: &Kernel, size: &Size, params: usize, count: usize) -> Answer<u64> {
-        let Size { grid, block, shared, together } = *size;
+        let Size { grid, block, shared, cooperative } = *size;
         let config = tegrarm_launch_config {
             size: size_of::<tegrarm_launch_config>(),
             grid_dim: grid,
             block_dim: block,
             shared_mem_bytes: shared,
-            flags: if together { TEGRARM_LAUNCH_COOPERATIVE } else { 0 },
+            flags: if cooperative { TEGRARM_LAUNCH_COOPERATIVE } else { 0 },
             priority: 0,
             reserved: 0,
             param_sizes: std::ptr::null(),
@@ -332,7 +332,7 @@ impl Queue {
         let mut fence = 0;
         // SAFETY: `fence` is valid for writes; libtegrarm checks the ranges.
         check(unsafe {
-            (it().tegrarm_queue_copy)(
+            (it().tegrarm_copy)(
                 self.handle as *mut _,
                 to.0.handle as *mut _,
                 to.1,
@@ -350,15 +350,7 @@ impl Queue {
         let mut fence = 0;
         // SAFETY: `fence` is valid for writes; libtegrarm checks the range.
         check(unsafe {
-            (it().tegrarm_queue_fill)(
-                self.handle as *mut _,
-                to.0.handle as *mut _,
-                to.1,
-                size,
-                value,
-                width,
-                &mut fence,
-            )
+            (it().tegrarm_fill)(self.handle as *mut _, to.0.handle as *mut _, to.1, size, value, width, &mut fence)
         })?;
         Ok(fence)
     }

@@ -54,11 +54,12 @@ def device(machine: Machine) -> Iterator[Check]:
 
 def round_trip() -> None:
     """Opens the device, asks for a fence, waits for it, and closes the device."""
-    library, handle, fence = _ffi.lib(), ctypes.c_void_p(), ctypes.c_uint64()
+    library, handle, queue, fence = _ffi.lib(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
     rm.check("tegrarm_device_open", library.tegrarm_device_open(0, ctypes.byref(handle)))
     with contextlib.ExitStack() as closing:
         closing.callback(library.tegrarm_device_close, handle)
-        rm.check("tegrarm_fence", library.tegrarm_fence(handle, ctypes.byref(fence)))
+        rm.check("tegrarm_device_queue", library.tegrarm_device_queue(handle, ctypes.byref(queue)))
+        rm.check("tegrarm_fence", library.tegrarm_fence(queue, ctypes.byref(fence)))
         rm.check("tegrarm_wait", library.tegrarm_wait(handle, fence, PATIENCE_NS))
 
 

@@ -142,7 +142,7 @@ class OpaqueAllocator(Allocating):
     def _transfer(self, dest: TegraBuffer, src: TegraBuffer, sz: int, src_dev: TegraDevice, dest_dev: TegraDevice) -> None:
         if src_dev is dest_dev:
             self.dev.settle()
-            call("copy", dest.handle, dest.offset, src.handle, src.offset, sz, None)
+            call("copy", None, dest.handle, dest.offset, src.handle, src.offset, sz, None)
             return
         src_dev.synchronize()
         dest_dev.allocator._copyin(dest, src.bytes()[:sz])

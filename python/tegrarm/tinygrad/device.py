@@ -38,6 +38,7 @@ class TegraDevice(Compiled):
             raise RuntimeError(f"no device {device}: libtegrarm has {count} GPU(s)")
         self.gpu = rm.device_profile(index)
         self.handle, self.pid = made("device_open", index), os.getpid()
+        self.queue = made("device_queue", self.handle)
         self.clock = Clock(self)
         self.running: Graph | None = None  # the graph whose run was started and not waited for
         arch = f"sm_{self.gpu.sm_version >> 8}{self.gpu.sm_version & 0xff}"
@@ -68,7 +69,7 @@ class TegraDevice(Compiled):
         """Waits for all work, at most ``timeout`` milliseconds. A fault raises an exception that says what happened."""
         self.settle()
         fence = ctypes.c_uint64()
-        call("fence", self.handle, ctypes.byref(fence))
+        call("fence", self.queue, ctypes.byref(fence))
         wait("wait", self.handle, fence, timeout_ns=_ffi.TEGRARM_WAIT_FOREVER if timeout is None else timeout * 1_000_000)
 
     def _at_profile_finalize(self) -> None:

@@ -59,6 +59,8 @@ class Gpu:
     def __init__(self):
         self.handle = ctypes.c_void_p()
         call("tegrarm_device_open", 0, ctypes.byref(self.handle))
+        self.default_queue = ctypes.c_void_p()
+        call("tegrarm_device_queue", self.handle, ctypes.byref(self.default_queue))
 
     def __enter__(self) -> Gpu:
         return self
@@ -108,7 +110,7 @@ class Gpu:
     def copy(self, to: Buffer, source: Buffer, size: int) -> None:
         """Lets the GPU copy bytes and waits until it has finished."""
         fence = ctypes.c_uint64()
-        call("tegrarm_copy", to.handle, 0, source.handle, 0, size, ctypes.byref(fence))
+        call("tegrarm_copy", None, to.handle, 0, source.handle, 0, size, ctypes.byref(fence))
         self.wait(fence.value)
 
     @contextlib.contextmanager

@@ -27,7 +27,7 @@ def opened(note: Note) -> None:
     for part in ("first", "second"):
         with note.part(part), Gpu() as gpu:
             fence = ctypes.c_uint64()
-            call("tegrarm_fence", gpu.handle, ctypes.byref(fence))
+            call("tegrarm_fence", gpu.default_queue, ctypes.byref(fence))
             gpu.wait(fence.value)
 
 
@@ -102,7 +102,7 @@ def filled(note: Note, gpu: Gpu, queue: ctypes.c_void_p, buffer: Buffer, value: 
     """A queue fills a buffer, and its number is an answer."""
     number, fence = ctypes.c_uint32(), ctypes.c_uint64()
     call("tegrarm_queue_number", queue, ctypes.byref(number))
-    call("tegrarm_queue_fill", queue, buffer.handle, 0, 4096, value, 4, ctypes.byref(fence))
+    call("tegrarm_fill", queue, buffer.handle, 0, 4096, value, 4, ctypes.byref(fence))
     gpu.wait(fence.value)
     note.put(f"{name}number", number.value)
     note.put(f"{name}right", set(buffer.words()) == {value})

@@ -38,7 +38,7 @@ def latency(note: Note) -> None:
             fence = ctypes.c_uint64()
 
             def round_trip() -> None:
-                call("tegrarm_fence", gpu.handle, ctypes.byref(fence))
+                call("tegrarm_fence", gpu.default_queue, ctypes.byref(fence))
                 gpu.wait(fence.value)
             percentiles(note, "round_trip", [timed(round_trip) for _ in range(ROUNDS)])
         kernel, buffer = gpu.probe("set"), gpu.buffer(4096)

@@ -1,4 +1,4 @@
-//! Buffers, and copies into, out of and between them.
+//! Buffers.
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
@@ -10,7 +10,6 @@ use crate::runtime::memory::{Access, Cache};
 use crate::status::{RmResult, fail};
 use std::ffi::{c_int, c_void};
 use std::os::fd::{BorrowedFd, IntoRawFd};
-use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
 /// How a buffer is used: values of every `flags` of a buffer, to be combined with `|`. The GPU sees what the CPU wrote in
@@ -252,33 +251,6 @@ pub unsafe extern "C" fn tegrarm_device_memory(
     })
 }
 
-/// Fills `size` bytes from `offset` of a buffer with the low `value_size` bytes of `value`: 1, 2 or 4. The GPU writes,
-/// in order with other work, and the call returns at once. If `fence` is not NULL, the fence of the work is written to
-/// `*fence`.
-///
-/// Errors:
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
-/// - `NV_ERR_INVALID_ARGUMENT`: `value_size` is not 1, 2 or 4, or the range does not begin and end with whole values.
-/// - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
-/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
-/// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. More than 1 GiB may have begun.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tegrarm_fill(
-    buffer: *mut tegrarm_buffer,
-    offset: NvU64,
-    size: NvU64,
-    value: NvU32,
-    value_size: NvU32,
-    fence: *mut NvU64,
-) -> NV_STATUS {
-    status(|| {
-        let given = BUFFERS.get(buffer)?.fill(offset, size, value, value_size)?;
-        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_fill` asks of its caller.
-        unsafe { give_any(fence, given) };
-        Ok(())
-    })
-}
-
 /// Says where a buffer is. `*pointer` is its address for the CPU, and `*address` is its address for the GPU. Both are
 /// the same number unless this process had that range in use. The pointer is NULL with `TEGRARM_BUFFER_NO_POINTER`. Each of the two may be NULL. The CPU may read what the
 /// GPU wrote as soon as a wait for that work has returned.
@@ -299,91 +271,6 @@ pub unsafe extern "C" fn tegrarm_buffer_address(
             give_any(pointer, b.pointer() as *mut c_void);
             give_any(address, b.address());
         }
-        Ok(())
-    })
-}
-
-/// Waits for the work that the device was given before, then copies `size` bytes from `src` to `offset` of a buffer.
-/// The CPU copies.
-///
-/// Errors:
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
-/// - `NV_ERR_INVALID_POINTER`: `src` is NULL.
-/// - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
-/// - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
-/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tegrarm_copy_in(
-    buffer: *mut tegrarm_buffer,
-    offset: NvU64,
-    src: *const c_void,
-    size: NvU64,
-) -> NV_STATUS {
-    status(|| {
-        let b = BUFFERS.get(buffer)?;
-        present(src, "src")?;
-        let dst = b.ready(offset, size)? as *mut u8;
-        // SAFETY: `ready` checked the range, `b` keeps it mapped; `src` is valid for reads of `size`
-        // bytes, as `tegrarm_copy_in` asks of its caller, and may
-        // itself be buffer memory: raw copies that allow overlap.
-        unsafe { std::ptr::copy(src.cast::<u8>(), dst, size as usize) };
-        Ok(())
-    })
-}
-
-/// Waits for the work that the device was given before, then copies `size` bytes from `offset` of a buffer to `dst`.
-/// The CPU copies.
-///
-/// Errors:
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer.
-/// - `NV_ERR_INVALID_POINTER`: `dst` is NULL.
-/// - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
-/// - `NV_ERR_NOT_SUPPORTED`: the buffer has no pointer.
-/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tegrarm_copy_out(
-    buffer: *mut tegrarm_buffer,
-    offset: NvU64,
-    dst: *mut c_void,
-    size: NvU64,
-) -> NV_STATUS {
-    status(|| {
-        let b = BUFFERS.get(buffer)?;
-        present(dst, "dst")?;
-        let src = b.ready(offset, size)? as *const u8;
-        // SAFETY: `ready` checked the range and `b` keeps it mapped; `dst` is valid for writes of `size` bytes, as
-        // `tegrarm_copy_out` asks of its caller, and may itself be buffer memory: raw copies that allow overlap.
-        unsafe { std::ptr::copy(src, dst.cast::<u8>(), size as usize) };
-        Ok(())
-    })
-}
-
-/// Copies between two buffers of a device. The GPU copies, in order with other work, and the call returns at once. If
-/// `fence` is not NULL, the fence of the work is written to `*fence`.
-///
-/// Errors:
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `dst` or `src` is not a buffer.
-/// - `NV_ERR_INVALID_ARGUMENT`: the buffers belong to two devices, or the ranges overlap.
-/// - `NV_ERR_INVALID_BASE`: a range lies outside its buffer.
-/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the device.
-/// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute. A copy of more than 1 GiB may have begun.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tegrarm_copy(
-    dst: *mut tegrarm_buffer,
-    dst_offset: NvU64,
-    src: *mut tegrarm_buffer,
-    src_offset: NvU64,
-    size: NvU64,
-    fence: *mut NvU64,
-) -> NV_STATUS {
-    status(|| {
-        let (dst, src) = (BUFFERS.get(dst)?, BUFFERS.get(src)?);
-        if !Arc::ptr_eq(dst.device(), src.device()) {
-            fail!(NV_ERR_INVALID_ARGUMENT, "the buffers belong to two devices");
-        }
-        let given = dst.device().copy(&dst, dst_offset, &src, src_offset, size)?;
-        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_copy` asks of its caller.
-        unsafe { give_any(fence, given) };
         Ok(())
     })
 }

@@ -138,22 +138,6 @@ pub extern "C" fn tegrarm_device_close(device: *mut tegrarm_device) -> NV_STATUS
     })
 }
 
-/// Writes the fence of the newest work of the queue that a device was opened with to `*fence`. When that fence has been
-/// waited for, all work that the queue was given before this call has finished. `tegrarm_queue_fence` does the same for any
-/// queue.
-///
-/// Errors:
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
-/// - `NV_ERR_INVALID_POINTER`: `fence` is NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tegrarm_fence(device: *mut tegrarm_device, fence: *mut NvU64) -> NV_STATUS {
-    status(|| {
-        let last = DEVICES.get(device)?.fence();
-        // SAFETY: `fence` is not NULL and so valid for writes, as `tegrarm_fence` asks of its caller.
-        unsafe { give(fence, last, "fence") }
-    })
-}
-
 /// Waits until the work up to `fence`, of any queue of the device, has finished. The call reads in a loop for a short
 /// time, and then it sleeps.
 ///

@@ -2,7 +2,7 @@
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU64};
-use super::handles::{DEVICES, EVENTS, QUEUES};
+use super::handles::{DEVICES, EVENTS, queue_of};
 use super::opaque::{tegrarm_device, tegrarm_event, tegrarm_queue};
 use super::pointers::{give, give_any, present};
 use crate::runtime::event::Event;
@@ -40,12 +40,13 @@ pub extern "C" fn tegrarm_event_destroy(event: *mut tegrarm_event) -> NV_STATUS 
 }
 
 /// Puts an event behind everything that a queue was given before. When that work has finished, the GPU writes its time
-/// there. If `fence` is not NULL, the fence of the work is written to `*fence`.
+/// there. If `fence` is not NULL, the fence of the work is written to `*fence`. `queue` is a queue of the event's device. NULL
+/// stands for the default queue, with which the device was opened.
 ///
 /// An event may be recorded again and again. What counts is the last time.
 ///
 /// Errors:
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `event` is not an event, or `queue` is not a queue.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `event` is not an event, or `queue` is neither NULL nor a queue.
 /// - `NV_ERR_INVALID_ARGUMENT`: the event and the queue belong to two devices.
 /// - `NV_ERR_NO_MEMORY`: there is not enough memory. The event stays where it was.
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
@@ -57,7 +58,8 @@ pub unsafe extern "C" fn tegrarm_event_record(
     fence: *mut NvU64,
 ) -> NV_STATUS {
     status(|| {
-        let (event, queue) = (EVENTS.get(event)?, QUEUES.get(queue)?);
+        let event = EVENTS.get(event)?;
+        let queue = queue_of(queue, event.device())?;
         if !Arc::ptr_eq(event.device(), queue.device()) {
             fail!(NV_ERR_INVALID_ARGUMENT, "the event and the queue belong to two devices");
         }

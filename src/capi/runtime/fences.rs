@@ -1,12 +1,12 @@
-//! Functions that wait for several fences, that look at a fence without waiting, and that have the library report a
-//! fence.
+//! Functions that make a fence, that wait for several fences, that look at a fence without waiting, and that have the library
+//! report a fence.
 
 use super::super::guard::{report, status};
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::super::shield;
 use super::device::deadline;
-use super::handles::DEVICES;
-use super::opaque::tegrarm_device;
+use super::handles::{DEVICES, QUEUES};
+use super::opaque::{tegrarm_device, tegrarm_queue};
 use super::pointers::{give, give_any, present};
 use crate::status::{RmResult, fail};
 use std::ffi::{c_int, c_void};
@@ -37,6 +37,23 @@ unsafe fn list(fences: *const NvU64, count: NvU32) -> RmResult<Vec<u64>> {
     present(fences, "fences")?;
     // SAFETY: `fences` is not NULL and so valid for reads of `count` fences, as this function asks of its caller.
     Ok((0..count as usize).map(|at| unsafe { fences.add(at).read_unaligned() }).collect())
+}
+
+/// Writes the fence of the newest work of a queue to `*fence`. When that fence has passed, all work that the queue was given
+/// before this call has finished.
+///
+/// `queue` is not NULL, because nothing else names a device. `tegrarm_device_queue` gives the default queue of a device.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
+/// - `NV_ERR_INVALID_POINTER`: `fence` is NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_fence(queue: *mut tegrarm_queue, fence: *mut NvU64) -> NV_STATUS {
+    status(|| {
+        let last = QUEUES.get(queue)?.lane().fence();
+        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_fence` asks of its caller.
+        unsafe { give(fence, last, "fence") }
+    })
 }
 
 /// Waits until all of `count` fences have passed: work of any queues of the device. `timeout_ns` is how long to wait at most, as

@@ -9,6 +9,7 @@ use crate::runtime::hostobj::HostObject;
 use crate::runtime::module::{KernelRef, Module};
 use crate::runtime::queues::QueueRef;
 use crate::runtime::replay::Replay;
+use crate::status::RmResult;
 use std::sync::Arc;
 
 /// A module, and the numbers of those of its kernels that have handles.
@@ -29,6 +30,14 @@ pub(super) static OBJECTS: Slots<tegrarm_object, HostObject> = Slots::new(6, "ob
 
 pub(super) static QUEUES: Slots<tegrarm_queue, QueueRef> = Slots::new(7, "queue");
 pub(super) static EVENTS: Slots<tegrarm_event, Arc<Event>> = Slots::new(8, "event");
+
+/// The queue of a call that knows the device from another argument: NULL stands for the default queue of that device.
+///
+/// # Errors
+/// Those of [`Slots::get`].
+pub(super) fn queue_of(queue: *const tegrarm_queue, device: &Arc<Device>) -> RmResult<QueueRef> {
+    if queue.is_null() { Ok(QueueRef::own(device)) } else { QUEUES.get(queue) }
+}
 
 /// Forgets all handles. A forked child calls this, because the handles belong to the parent.
 ///

@@ -25,7 +25,7 @@ pub mod replay;
 
 pub mod queues;
 
-pub mod queue_work;
+pub mod copies;
 
 pub mod host_work;
 

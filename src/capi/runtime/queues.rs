@@ -105,8 +105,8 @@ impl tegrarm_queue_options {
     }
 }
 
-/// Gives the handle of the queue that a device was opened with: the one of `tegrarm_launch`, `tegrarm_copy` and
-/// `tegrarm_fill`. It is the same at every call, and ends with the device.
+/// Gives the handle of the default queue of a device, with which the device was opened. NULL stands for it in every function
+/// that knows the device from another argument. The handle is the same at every call, and ends with the device.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
@@ -196,20 +196,6 @@ pub unsafe extern "C" fn tegrarm_queue_number(queue: *mut tegrarm_queue, number:
         let found = QUEUES.get(queue)?.lane().number();
         // SAFETY: `number` is NULL or valid for writes, as `tegrarm_queue_number` asks of its caller.
         unsafe { give(number, found as NvU32, "number") }
-    })
-}
-
-/// Writes the fence of the newest work of a queue to `*fence`. `tegrarm_wait` waits for it.
-///
-/// Errors:
-/// - `NV_ERR_OBJECT_NOT_FOUND`: `queue` is not a queue.
-/// - `NV_ERR_INVALID_POINTER`: `fence` is NULL.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tegrarm_queue_fence(queue: *mut tegrarm_queue, fence: *mut NvU64) -> NV_STATUS {
-    status(|| {
-        let last = QUEUES.get(queue)?.lane().fence();
-        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_queue_fence` asks of its caller.
-        unsafe { give(fence, last, "fence") }
     })
 }
 

@@ -15,7 +15,7 @@ use tegrarm_abi::rm::status::*;
 /// other processes can wait until syncpoint `*id` has reached `*threshold`. Values are compared as 32-bit counters that wrap around.
 ///
 /// The GPU increments the syncpoint after all work that the queue of the fence had before this call, not only after the fence. Make
-/// the call directly after the work that is handed over. If a fault stops the queue, the kernel lets the syncpoint pass every value, and
+/// the call directly after the work that is handed over. If a fault stops the queue, nvgpu lets the syncpoint pass every value, and
 /// the work may be incomplete. `tegrarm_fence_query` then returns the fault.
 ///
 /// Errors:

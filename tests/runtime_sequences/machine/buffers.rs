@@ -197,12 +197,13 @@ impl World {
         Wrong::default()
             .when(!inside(range, buffer.size), NV_ERR_INVALID_BASE)
             .when(!buffer.pointer, NV_ERR_NOT_SUPPORTED)
-            .when(self.is_stopped(buffer.device), NV_ERR_RESET_REQUIRED)
+            .when(self.queues[self.devices[buffer.device].own].stopped, NV_ERR_RESET_REQUIRED)
     }
 
-    fn settle_for(&mut self, chosen: Chosen) {
-        if let Some(buffer) = chosen.at.map(|at| self.buffers[at]) {
-            self.settle(buffer.memory, buffer.device);
+    /// Makes a copy of the CPU, which waits for the default queue, come after the last use of the memory.
+    fn order_copy(&mut self, chosen: Chosen, wrong: &Wrong) {
+        if let (true, Some(buffer)) = (wrong.is_empty(), chosen.at.map(|at| self.buffers[at])) {
+            self.order(buffer.memory, self.devices[buffer.device].own);
         }
     }
 
@@ -210,8 +211,8 @@ impl World {
         let chosen = self.buffers.choose(s.picks[0]);
         let size = chosen.at.map_or(PAGE, |at| self.buffers[at].size);
         let (at, len) = s.range(size, 1);
-        self.settle_for(chosen);
         let (wrong, from) = (self.reaches(chosen, (at, len)), pattern(self.history.len() as u64, len.min(size)));
+        self.order_copy(chosen, &wrong);
         let answer = calls::copy_in(chosen.handle, at, &from, len);
         if self.judge(format!("copy_in({:#x}, {at:#x}, {len:#x})", chosen.handle), &wrong, answer) {
             let buffer = self.buffers[chosen.at.expect("a buffer")];
@@ -223,8 +224,8 @@ impl World {
         let chosen = self.buffers.choose(s.picks[0]);
         let size = chosen.at.map_or(PAGE, |at| self.buffers[at].size);
         let range = s.range(size, 1);
-        self.settle_for(chosen);
         let (wrong, mut to) = (self.reaches(chosen, range), vec![0x77; range.1.min(size) as usize]);
+        self.order_copy(chosen, &wrong);
         let answer = calls::copy_out(chosen.handle, range.0, &mut to, range.1);
         if self.judge(format!("copy_out({:#x}, {:#x}, {:#x})", chosen.handle, range.0, range.1), &wrong, answer) {
             let buffer = self.buffers[chosen.at.expect("a buffer")];
@@ -235,7 +236,7 @@ impl World {
     /// Compares all bytes of a buffer that the CPU sees.
     pub(super) fn compare(&mut self, buffer: usize) {
         let (handle, b) = (self.buffers.rows[buffer].handle, self.buffers[buffer]);
-        self.settle(b.memory, b.device);
+        self.order(b.memory, self.devices[b.device].own);
         if b.pointer {
             let mut found = vec![0; b.size as usize];
             let answer = calls::copy_out(handle, 0, &mut found, b.size);

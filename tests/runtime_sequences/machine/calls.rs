@@ -6,16 +6,16 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt::Debug;
 use std::os::fd::{FromRawFd, OwnedFd};
-use std::ptr::{null, without_provenance, without_provenance_mut};
+use std::ptr::{null, null_mut, without_provenance, without_provenance_mut};
 use tegrarm::capi::library::*;
 use tegrarm::capi::runtime::buffers::*;
+use tegrarm::capi::runtime::copies::*;
 use tegrarm::capi::runtime::device::*;
 use tegrarm::capi::runtime::events::*;
 use tegrarm::capi::runtime::fences::*;
 use tegrarm::capi::runtime::launch::*;
 use tegrarm::capi::runtime::limits::*;
 use tegrarm::capi::runtime::modules::*;
-use tegrarm::capi::runtime::queue_work::*;
 use tegrarm::capi::runtime::queues::*;
 use tegrarm::capi::runtime::replay::record::*;
 use tegrarm::capi::runtime::replay::*;
@@ -178,46 +178,38 @@ pub fn address(buffer: usize) -> Answer<(usize, u64)> {
 
 pub fn copy_in(buffer: usize, offset: u64, from: &[u8], size: u64) -> u32 {
     // SAFETY: the bytes are there, unless the model knows that the call is refused before it reads any.
-    unsafe { tegrarm_copy_in(handle(buffer), offset, from.as_ptr().cast(), size) }
+    unsafe { tegrarm_copy_in(null_mut(), handle(buffer), offset, from.as_ptr().cast(), size, null_mut()) }
 }
 
 pub fn copy_out(buffer: usize, offset: u64, to: &mut [u8], size: u64) -> u32 {
     // SAFETY: as in `copy_in`.
-    unsafe { tegrarm_copy_out(handle(buffer), offset, to.as_mut_ptr().cast(), size) }
+    unsafe { tegrarm_copy_out(null_mut(), handle(buffer), offset, to.as_mut_ptr().cast(), size, null_mut()) }
 }
 
-/// A copy between buffers, each given as its handle and an offset. Without a queue the device's own one is used.
+/// A copy between buffers, each given as its handle and an offset. Without a queue the default one is used.
 pub fn copy(queue: Option<usize>, to: (usize, u64), from: (usize, u64), size: u64) -> Answer<u64> {
     // SAFETY: the place is a variable.
     number(|fence| unsafe {
-        match queue {
-            None => tegrarm_copy(handle(to.0), to.1, handle(from.0), from.1, size, fence),
-            Some(q) => tegrarm_queue_copy(handle(q), handle(to.0), to.1, handle(from.0), from.1, size, fence),
-        }
+        tegrarm_copy(handle(queue.unwrap_or(0)), handle(to.0), to.1, handle(from.0), from.1, size, fence)
     })
 }
 
 /// A fill: the range, the value and its size.
 pub fn fill(queue: Option<usize>, buffer: usize, (at, len): (u64, u64), value: u32, size: u32) -> Answer<u64> {
     // SAFETY: the place is a variable.
-    number(|fence| unsafe {
-        match queue {
-            None => tegrarm_fill(handle(buffer), at, len, value, size, fence),
-            Some(q) => tegrarm_queue_fill(handle(q), handle(buffer), at, len, value, size, fence),
-        }
-    })
+    number(|fence| unsafe { tegrarm_fill(handle(queue.unwrap_or(0)), handle(buffer), at, len, value, size, fence) })
 }
 
 pub fn queue_copy_in(queue: usize, buffer: usize, offset: u64, from: &[u8], size: u64) -> Answer<u64> {
     let from = from.as_ptr().cast();
     // SAFETY: the place is a variable; the bytes stay as they are until the fence has passed.
-    number(|fence| unsafe { tegrarm_queue_copy_in(handle(queue), handle(buffer), offset, from, size, fence) })
+    number(|fence| unsafe { tegrarm_copy_in(handle(queue), handle(buffer), offset, from, size, fence) })
 }
 
 pub fn queue_copy_out(queue: usize, buffer: usize, offset: u64, to: &mut [u8], size: u64) -> Answer<u64> {
     let to = to.as_mut_ptr().cast();
     // SAFETY: the place is a variable; nobody looks at the bytes until the fence has passed.
-    number(|fence| unsafe { tegrarm_queue_copy_out(handle(queue), handle(buffer), offset, to, size, fence) })
+    number(|fence| unsafe { tegrarm_copy_out(handle(queue), handle(buffer), offset, to, size, fence) })
 }
 
 pub fn own_queue(device: usize) -> Answer<usize> {
@@ -241,7 +233,7 @@ pub fn queue_number(queue: usize) -> Answer<u32> {
 
 pub fn queue_fence(queue: usize) -> Answer<u64> {
     // SAFETY: the place is a variable.
-    number(|to| unsafe { tegrarm_queue_fence(handle(queue), to) })
+    number(|to| unsafe { tegrarm_fence(handle(queue), to) })
 }
 
 pub fn after(queue: usize, fence: u64) -> u32 {

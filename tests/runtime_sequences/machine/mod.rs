@@ -188,8 +188,7 @@ impl World {
         }
     }
 
-    /// Waits for those users of a memory for which neither a queue nor the CPU's copies of `device` wait: runs of
-    /// replays, and other devices.
+    /// Waits for those users of a memory for which no queue of `device` can wait: runs of replays, and other devices.
     fn settle(&mut self, memory: usize, device: usize) {
         if let Some(replay) = self.memories[memory].run {
             self.end_run(replay);

@@ -141,7 +141,7 @@ impl World {
         let (queue, target, (at, len), wrong) = self.carries(s);
         let from = pattern(self.history.len() as u64, len.min(1 << 20));
         let (answer, fence) = calls::queue_copy_in(queue.handle, target.handle, at, &from, len);
-        let call = format!("queue_copy_in({:#x}, {:#x}, {at:#x}, {len:#x})", queue.handle, target.handle);
+        let call = format!("copy_in({:#x}, {:#x}, {at:#x}, {len:#x})", queue.handle, target.handle);
         if self.judge(call, &wrong, answer) {
             let buffer = self.buffers[target.at.expect("a buffer")];
             self.given(queue.at.expect("a queue"), fence, &[buffer.memory]);
@@ -154,7 +154,7 @@ impl World {
         let (queue, target, (at, len), wrong) = self.carries(s);
         let mut place = vec![0x33; len.min(1 << 20) as usize];
         let (answer, fence) = calls::queue_copy_out(queue.handle, target.handle, at, &mut place, len);
-        let call = format!("queue_copy_out({:#x}, {:#x}, {at:#x}, {len:#x})", queue.handle, target.handle);
+        let call = format!("copy_out({:#x}, {:#x}, {at:#x}, {len:#x})", queue.handle, target.handle);
         if self.judge(call, &wrong, answer) {
             let buffer = self.buffers[target.at.expect("a buffer")];
             self.given(queue.at.expect("a queue"), fence, &[buffer.memory]);
