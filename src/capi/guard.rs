@@ -84,6 +84,7 @@ fn has_jumped() -> bool {
 /// waits would end in the middle of what they do.
 struct Uncancelled(c_int);
 
+#[allow(unused_doc_comments, reason = "the comment is for cbindgen")]
 /// cbindgen:ignore
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;

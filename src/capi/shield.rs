@@ -77,6 +77,7 @@ global_asm!(
     catch = sym catch,
 );
 
+#[allow(unused_doc_comments, reason = "the comment is for cbindgen")]
 /// cbindgen:ignore
 unsafe extern "C" {
     /// Calls `run` with `with`. Returns NULL, or the exception that left it.
