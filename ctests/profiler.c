@@ -111,12 +111,13 @@ static void a_freed_profiler_gives_everything_back(const Session *s)
 int main(void)
 {
     Session s = session_open();
-    int fds = open_fds();
+    int fds = 0;
     for (int round = 0; round < 3; round++) {
         reserves_binds_streams_and_releases(&s);
         a_freed_profiler_gives_everything_back(&s);
+        assert(round == 0 || open_fds() == fds); /* with its first memory the process opens the file that shows how much it has */
+        fds = open_fds();
     }
-    assert(open_fds() == fds);
     session_close(&s);
     CHECK(tegrarm_shutdown());
     puts("profiler: ok");
