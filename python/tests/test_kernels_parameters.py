@@ -97,7 +97,8 @@ def test_a_replay_changes_the_argument_after_a_large_one(gpu):
         taken = [struct(values).tobytes(), address.tobytes(), index.tobytes()]
         kept = [ctypes.create_string_buffer(t, len(t)) for t in taken]
         pointers = (ctypes.c_void_p * 3)(*[ctypes.addressof(k) for k in kept])
-        cuda.call("tegrarm_replay_launch", replay, kernel, cuda.triple(1), cuda.triple(32), 0, pointers, 3, ctypes.byref(launch))
+        config = cuda.launch_config(cuda.triple(1), cuda.triple(32), 0)
+        cuda.call("tegrarm_replay_launch", replay, kernel, ctypes.byref(config), pointers, 3, ctypes.byref(launch))
         cuda.call("tegrarm_replay_argument", replay, launch, 2, 0)
         cuda.call("tegrarm_replay_run", replay, (ctypes.c_uint64 * 1)(8000), 1, _ffi.TEGRARM_WAIT_FOREVER)
     cuda.call("tegrarm_replay_destroy", replay)

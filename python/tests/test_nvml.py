@@ -145,7 +145,7 @@ def write(seen):
     for name in ("gpustat", "nvitop"):
         seen[name] = seen[name].replace(here, "me@orin".rjust(len(here))[-len(here):])
         screen = "\n".join(line.rstrip() for line in seen[name].strip("\n").splitlines())
-        text = re.sub(rf"(<!-- screen: {name} -->\n+```output\n).*?\n```", lambda found, s=screen: f"{found[1]}{s}\n```", text, flags=re.S)
+        text = re.sub(rf"(<!-- screen: {name} -->\n+```text\n).*?\n```", lambda found, s=screen: f"{found[1]}{s}\n```", text, flags=re.S)
     CHAPTER.write_text(text)
 
 
@@ -203,7 +203,7 @@ def test_nvtop_shows_them(monitors):
 def test_the_screens_of_the_chapter_are_of_these_programs(monitors):
     chapter = CHAPTER.read_text()
     for name in ("gpustat", "nvitop"):
-        screen = re.search(rf"<!-- screen: {name} -->\n+```output\n(.*?)\n```", chapter, re.S)[1]
+        screen = re.search(rf"<!-- screen: {name} -->\n+```text\n(.*?)\n```", chapter, re.S)[1]
         there, now = sizes(screen), sizes(monitors[name])
         # A device of its own takes a little more or less from release to release.
         alike = len(there) == len(now) == 3 and all(abs(a - b) <= 16 for a, b in zip(there, now, strict=True))

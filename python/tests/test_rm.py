@@ -77,7 +77,7 @@ def test_closing_the_client_leaves_nothing(client):
         return sorted(os.listdir("/proc/self/fd"))
 
     rm.device_count()
-    before = fds()
+    before = None
     for _ in range(3):
         with tegrarm.Client() as c:
             device = c.alloc(c.root, nv.NV01_DEVICE_0, nv.NV0080_ALLOC_PARAMETERS())
@@ -86,7 +86,9 @@ def test_closing_the_client_leaves_nothing(client):
                 memory = c.alloc(device, nv.NV1_MEMORY_USER, nv.NV_MEMORY_ALLOCATION_PARAMS(size=8192))
                 c.map_dma(device, mapper, memory, 8192)
                 c.map(device, memory, 8192)
-    assert fds() == before
+        # With its first memory the process opens the file that shows others how much memory it has.
+        assert before in (None, fds())
+        before = fds()
 
 
 def test_a_forked_child_cannot_use_the_parents_client(client, device):
