@@ -15,19 +15,14 @@ from __future__ import annotations
 import argparse
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 
-from pycparser import c_ast, c_parser
+from c_header import Header
+from pycparser import c_ast
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CRATE = ROOT / "crates/tegrarm-cuda"
-#: What cuda.h includes, as far as it needs it.
-STAND_INS = {"stdlib.h": "typedef unsigned long size_t;",
-             "stdint.h": "typedef unsigned int uint32_t; typedef unsigned long uint64_t; typedef unsigned char uint8_t; "
-                         "typedef unsigned short uint16_t; typedef int int32_t; typedef long int64_t;"}
 #: Types of Rust for the types of C that are numbers.
 NUMBERS = {"int": "i32", "unsigned int": "u32", "unsigned": "u32", "unsigned long": "usize", "long": "i64", "unsigned long long": "u64",
            "long long": "i64", "char": "c_char", "unsigned char": "u8", "signed char": "i8", "unsigned short": "u16", "short": "i16",
@@ -56,22 +51,6 @@ def find(site: pathlib.Path, major: int) -> pathlib.Path:
     if not (folder / "cuda.h").is_file():
         sys.exit(f"{folder} has no cuda.h: `make venv` installs the wheels that have it")
     return folder
-
-
-def preprocess(folder: pathlib.Path, header: str, options: list[str]) -> str:
-    """The text of a header behind the preprocessor."""
-    with tempfile.TemporaryDirectory() as made:
-        for name, text in STAND_INS.items():
-            if name != header:
-                pathlib.Path(made, name).write_text(text)
-        command = ["cc", "-E", "-P", "-x", "c", "-nostdinc", f"-I{made}", f"-I{folder}", "-D__attribute__(x)=", "-D__inline__=",
-                   *options, str(folder / header)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def parse(text: str) -> c_ast.FileAST:
-    """The declarations of a text."""
-    return c_parser.CParser().parse(text)
 
 
 class Types:
@@ -206,8 +185,8 @@ def read(folder: pathlib.Path) -> tuple[dict[str, Function], list[tuple[str, str
     """The functions, the numbers and the version of one CUDA."""
     found = {symbol: Function(symbol, arguments) for symbol, arguments in PROFILER.items()}
     values: list[tuple[str, str, int]] = []
-    for options in (["-D__CUDA_API_VERSION_INTERNAL"], []):
-        tree = parse(preprocess(folder, "cuda.h", options))
+    for defines in (["__CUDA_API_VERSION_INTERNAL"], []):
+        tree = Header(folder / "cuda.h", defines).ast
         for function in functions(tree):
             found.setdefault(function.symbol, function)
         values = values or numbers(tree)
