@@ -3,12 +3,17 @@
 import ctypes
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
+from conftest import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "packaging"))
+import c_header
+import cuda_rows
+
 CRATE = ROOT / "crates/tegrarm-cuda"
 LIBRARY = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/cuda/libcuda.so.1"
 SITE = pathlib.Path(pytest.__file__).parents[1]
@@ -119,6 +124,45 @@ def test_every_function_answers_nonsense_with_a_result(started: list[str]) -> No
 
 def test_the_tables_are_what_the_headers_say() -> None:
     subprocess.run([sys.executable, ROOT / "packaging/cuda_rows.py", SITE, "--check"], check=True, timeout=100)
+
+
+TYPES = {"u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32, "i32": ctypes.c_int32, "u64": ctypes.c_uint64,
+         "usize": ctypes.c_size_t}
+
+STRUCTURE = re.compile(r"((?:/// [^\n]*\n)+)#\[repr\(C\)\]\n(?:#[^\n]*\n)*pub struct (\w+) \{\n(.*?)\n\}", re.S)
+
+
+def structures() -> dict[str, type[ctypes.Structure]]:
+    """The structures of the crate by the names that they have in cuda.h."""
+    known, found = dict(TYPES), {}
+    for file in ("pointers.rs", "structures.rs"):
+        text = (CRATE / "src" / file).read_text()
+        for doc, name, body in STRUCTURE.findall(text):
+            fields = []
+            for field, kind, count in re.findall(r"pub (\w+): \[?(?:\w+::)*(\w+)(?:; (\d+)\])?,", body):
+                fields.append((field, known[kind] * int(count) if count else known[kind]))
+            assert len(fields) == body.count("pub "), name
+            known[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
+            found.update({written: known[name] for written in re.findall(r"`(CU\w+)`", doc)})
+    return found
+
+
+@pytest.mark.parametrize("major", [12, 13])
+def test_a_compiler_of_c_gives_the_structures_the_same_layout(major: int) -> None:
+    header, ours = c_header.Header(cuda_rows.find(SITE, major) / "cuda.h"), structures()
+    assert len(ours) >= 9, list(ours)
+    for name, made in ours.items():
+        # CUDA 13 has a union without a name in CUmemLocation, whose one number is ours.
+        fields = [field.name or "id" for field in header.structure(name)]
+        size, *offsets = header.numbers([f"sizeof({name})", *(f"offsetof({name}, {field})" for field in fields)]).values()
+        assert ctypes.sizeof(made) == size, name
+        # Where ours has an array, cuda.h may have a field for each item.
+        starts, items = set(), set()
+        for field, kind in made._fields_:
+            at, item = getattr(made, field).offset, ctypes.sizeof(getattr(kind, "_type_", kind)) if hasattr(kind, "_length_") else 0
+            starts.add(at)
+            items.update(at + item * index for index in range(getattr(kind, "_length_", 1)))
+        assert starts <= set(offsets) <= items, (name, offsets)
 
 
 def test_functions_are_looked_up_by_version_and_default_stream() -> None:
