@@ -104,10 +104,7 @@ pub mod rows {
         _library_values: Ptr<usize>,
         library_count: u32,
     ) -> Answer {
-        library.present("library")?;
-        crate::driver::initialized()?;
-        check_options(library_names, library_count)?;
-        let options = Options::read(count, names, values)?;
+        let options = begin(library, (count, names, values), (library_count, library_names))?;
         library.set(load(machine_code(fatbin::read(code, arch()?)?, &options)?)?, "library")
     }
 
@@ -122,12 +119,21 @@ pub mod rows {
         _library_values: Ptr<usize>,
         library_count: u32,
     ) -> Answer {
+        let options = begin(library, (count, names, values), (library_count, library_names))?;
+        let bytes = modules::file(&name.text("fileName")?)?;
+        library.set(load(machine_code(fatbin::read_bytes(&bytes, arch()?)?, &options)?)?, "library")
+    }
+
+    /// What both ways to load a library check first. Returns the options of the compiler.
+    fn begin(
+        library: Ptr<usize>,
+        (count, names, values): (u32, Ptr<u32>, Ptr<usize>),
+        (library_count, library_names): (u32, Ptr<u32>),
+    ) -> Answer<Options> {
         library.present("library")?;
         crate::driver::initialized()?;
         check_options(library_names, library_count)?;
-        let options = Options::read(count, names, values)?;
-        let bytes = modules::file(&name.text("fileName")?)?;
-        library.set(load(machine_code(fatbin::read_bytes(&bytes, arch()?)?, &options)?)?, "library")
+        Options::read(count, names, values)
     }
 
     fn check_options(names: Ptr<u32>, count: u32) -> Answer {
