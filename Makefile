@@ -154,7 +154,7 @@ test-aarch64-wheel: wheel-aarch64
 
 # Tests the parts that differ between architectures: memory order, host objects and structure layout. `make test` runs them if there is
 # a cross compiler.
-ARM_CTEST := CC=aarch64-linux-gnu-gcc BELOW=/$(ARM) RUN="$(ARM_RUN)"
+ARM_CTEST := CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ BELOW=/$(ARM) RUN="$(ARM_RUN)"
 test-aarch64-sample: venv
 ifeq ($(and $(shell command -v aarch64-linux-gnu-gcc),$(shell command -v qemu-aarch64-static),$(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(ARM))),)
 	@echo "test-aarch64-sample: SKIPPED, there is no aarch64-linux-gnu-gcc, no qemu-aarch64-static or no Rust target $(ARM)"
