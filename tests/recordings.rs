@@ -6,7 +6,7 @@ mod common;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::runtime::device::Device;
@@ -48,6 +48,13 @@ fn program(kmd: Arc<dyn Kmd>) -> RmResult<Vec<f32>> {
     Ok(found)
 }
 
+/// Lets one test at a time use addresses. All boards choose the same ones. A program that finds an address taken by another test maps its
+/// memory elsewhere, with one call more, and then it is not the program that was recorded.
+fn addresses() -> MutexGuard<'static, ()> {
+    static ADDRESSES: Mutex<()> = Mutex::new(());
+    ADDRESSES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Makes a recording of the program. The result is the recording and what the program found.
 fn recording(name: &str) -> (PathBuf, Vec<f32>) {
     let path = std::env::temp_dir().join(format!("tegrarm-recordings-{}-{name}.jsonl", std::process::id()));
@@ -59,6 +66,7 @@ fn recording(name: &str) -> (PathBuf, Vec<f32>) {
 
 #[test]
 fn a_recorded_program_finds_the_same_results_without_a_gpu() {
+    let _addresses = addresses();
     let (path, found) = recording("same");
     let expected: Vec<f32> = (2..5).flat_map(|n| (0..N).map(move |i| (n * i) as f32)).collect();
     assert_eq!(found, expected);
@@ -71,6 +79,7 @@ fn a_recorded_program_finds_the_same_results_without_a_gpu() {
 /// A recording of an earlier version has no memory, and a recording that was cut off has too little.
 #[test]
 fn a_wait_that_would_never_end_says_so_at_once() {
+    let _addresses = addresses();
     let (path, _) = recording("none");
     let text = std::fs::read_to_string(&path).expect("a recording");
     let memory: Vec<usize> =
@@ -94,6 +103,7 @@ fn a_wait_that_would_never_end_says_so_at_once() {
 /// What a recording says of the GPU's size decides about memory of the program that is replayed.
 #[test]
 fn a_gpu_that_is_too_large_is_refused_with_its_size() {
+    let _addresses = addresses();
     let (path, _) = recording("large");
     let text = std::fs::read_to_string(&path).expect("a recording");
     std::fs::remove_file(&path).expect("a file");
