@@ -21,7 +21,11 @@ fn shell(script: &str) -> Output {
 fn both_ways(program: &[&str]) -> Output {
     let trapped = run(&["--trap-paths"], program);
     let mounted = supervised(program);
-    assert_eq!((trapped.status, text(&trapped)), (mounted.status, text(&mounted)), "--trap-paths: {trapped:?}");
+    assert_eq!(
+        (trapped.status, text(&trapped)),
+        (mounted.status, text(&mounted)),
+        "--trap-paths: {trapped:?}, mounted: {mounted:?}"
+    );
     mounted
 }
 

@@ -155,10 +155,14 @@ fn directory() -> io::Result<(PathBuf, Flock<File>)> {
     loop {
         let template = std::env::temp_dir().join(format!("{PREFIX}{}.XXXXXX", std::process::id()));
         let root = nix::unistd::mkdtemp(&template)?;
-        let opened = File::open(&root)?;
+        // Until it is locked, the directory looks like that of a dead supervisor, and another one may remove it: before
+        // it is opened here, or after that.
+        let opened = match File::open(&root) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
         let made = opened.metadata()?.ino();
         let lock = Flock::lock(opened, FlockArg::LockExclusive).map_err(|(_, e)| io::Error::from(e))?;
-        // Another supervisor may have removed it before it was locked, because it looked like that of a dead one.
         if root.metadata().is_ok_and(|now| now.ino() == made) {
             return Ok((root, lock));
         }
@@ -243,14 +247,29 @@ mod tests {
         assert!(!root.exists());
     }
 
-    /// A supervisor removes the directories that killed supervisors left behind, and no others.
+    /// Supervisors that start together take each other's new directories for those of dead ones until they are locked.
+    #[test]
+    fn supervisors_that_start_together_get_their_directories() {
+        std::thread::scope(|scope| {
+            let start = || (0..60).for_each(|_| drop(Tree::new(&[], &[]).unwrap()));
+            let threads: Vec<_> = (0..6).map(|_| scope.spawn(start)).collect();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
+
+    /// A supervisor removes the directories that killed supervisors left behind, and no others. Supervisors of other
+    /// tests sweep at the same time, so that one of them may be at work on the directory.
     #[test]
     fn what_dead_supervisors_left_is_swept() {
-        let path = || std::env::temp_dir().join(format!("{PREFIX}0.{}", std::process::id()));
-        std::fs::create_dir_all(path().join("dev")).unwrap();
+        let path = std::env::temp_dir().join(format!("{PREFIX}0.{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        drop(std::fs::create_dir(path.join("dev")));
         let alive = Tree::new(&["/dev/nvmap".into()], &[]).unwrap();
-        let second = Tree::new(&[], &[]).unwrap();
-        assert!(!path().exists());
-        assert!(alive.real("/dev/nvmap").exists() && second.root.exists());
+        let swept = (0..1000).any(|_| {
+            sweep();
+            !path.exists()
+        });
+        assert!(swept);
+        assert!(alive.real("/dev/nvmap").exists());
     }
 }
