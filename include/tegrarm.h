@@ -39,8 +39,8 @@
  * - No function is a cancellation point. A thread that is cancelled (pthread_cancel) in a call finishes the call, and is cancelled at its
  *   next cancellation point. Whoever wants to cancel a thread in tegrarm_wait and its kind gives the wait a time limit, or ends the work
  *   with tegrarm_device_stop.
- * - A thread with less than 24 KiB of stack left is refused with NV_ERR_INSUFFICIENT_RESOURCES. Stacks that the program made itself
- *   (coroutines) are not looked at.
+ * - A thread with less than 24 KiB of stack left is refused with NV_ERR_INSUFFICIENT_RESOURCES, except in a launch that waits for
+ *   nothing and needs little stack. Stacks that the program made itself (coroutines) are not looked at.
  *
  * CALLBACKS
  * A callback (tegrarm_log, tegrarm_printf, tegrarm_profile_start, tegrarm_fence_notify) returns to the library. Otherwise:

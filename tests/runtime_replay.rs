@@ -258,17 +258,12 @@ fn a_run_takes_no_lock_of_the_device() {
     let runs = std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut ready = kernel.ready().lock();
-            let given = device.launch_ready(
-                kernel.module(),
-                kernel.index(),
-                &mut ready,
-                || launch,
-                |_| {
-                    inside.send(()).unwrap();
-                    may_go_on.recv().unwrap();
-                    Err(RmError::new(NV_ERR_INVALID_ARGUMENT, "never given"))
-                },
-            );
+            let (module, index) = (kernel.module(), kernel.index());
+            let given = device.own().launch(device.base(), module, index, &mut ready, &launch, |_| {
+                inside.send(()).unwrap();
+                may_go_on.recv().unwrap();
+                Err(RmError::new(NV_ERR_INVALID_ARGUMENT, "never given"))
+            });
             assert!(given.is_err());
         });
         is_inside.recv().unwrap();

@@ -39,6 +39,20 @@ pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
     }
 }
 
+/// Runs `attempt`, and if it does nothing and returns `None`, runs `call` as [`status`] does. An attempt only stores to memory. It
+/// reaches no cancellation point, drops no object, and needs little stack, so that a panic is all that has to be guarded against.
+#[inline]
+pub fn attempt_or(attempt: impl FnOnce() -> Option<()>, call: impl FnOnce() -> Result<(), RmError>) -> u32 {
+    if is_over() {
+        return refuse();
+    }
+    match catch_unwind(AssertUnwindSafe(attempt)) {
+        Ok(Some(())) => NV_OK,
+        Ok(None) => status(call),
+        Err(panic) => poison(&*panic),
+    }
+}
+
 /// Runs `call` as a system call is made: the result is the value of `call`, or `failed` with `errno` set.
 #[inline]
 pub fn errno<T>(failed: T, call: impl FnOnce() -> Result<T, Box<Refused>>) -> T {

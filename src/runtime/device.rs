@@ -11,12 +11,11 @@ use super::follow_up::FollowUp;
 use super::lane::{FIRST_LOCAL, Lane, split};
 use super::lanes::{Found, Lanes};
 use super::launch::{Launch, LaunchError};
-use super::memory::{Memory, Span};
+use super::memory::Memory;
 use super::module::{KernelRef, Module};
 use super::printing::Printing;
 use super::profiling::{Profiling, Report};
 use super::queue::Plan;
-use super::ready::Ready;
 use super::session::Session;
 use super::stamps::Stamps;
 use crate::rm::Rm;
@@ -186,39 +185,18 @@ impl Device {
     /// fence.
     ///
     /// # Errors
-    /// Those of [`Device::launch_ready`], and `NV_ERR_INVALID_ARGUMENT` if the block has the wrong size.
+    /// Those of [`Lane::launch`], and `NV_ERR_INVALID_ARGUMENT` if the block has the wrong size.
     pub fn launch(&self, kernel: &KernelRef, launch: &Launch, arguments: &[u8]) -> RmResult<u64> {
         let (found, wanted) = (arguments.len(), kernel.kernel().parameter_size);
         if found != wanted as usize {
             return Err(refused(kernel.kernel(), LaunchError::ArgumentBytes { found, wanted }));
         }
-        self.launch_ready(
-            kernel.module(),
-            kernel.index(),
-            &mut kernel.ready().lock(),
-            || *launch,
-            |to| {
-                to.put(0, arguments);
-                Ok(())
-            },
-        )
-    }
-
-    /// Launches kernel `index` of `module`. `launch` tells the sizes, and `fill` writes the block of arguments. Returns the fence.
-    ///
-    /// # Errors
-    /// Those of [`Lane::launch`].
-    #[inline(always)]
-    pub fn launch_ready(
-        &self,
-        module: &Module,
-        index: usize,
-        ready: &mut Ready,
-        launch: impl Fn() -> Launch,
-        fill: impl FnOnce(&Span) -> RmResult<()>,
-    ) -> RmResult<u64> {
+        let mut ready = kernel.ready().lock();
         // The device's own queue has number 0, so that its fences are the numbers of the submissions.
-        self.own.launch(&self.base, module, index, ready, launch, fill)
+        self.own.launch(&self.base, kernel.module(), kernel.index(), &mut ready, launch, |to| {
+            to.put(0, arguments);
+            Ok(())
+        })
     }
 
     /// Submits transfers to the copy engine, in pieces that it can take. Returns the fence.

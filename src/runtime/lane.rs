@@ -15,12 +15,12 @@ use super::module::Module;
 use super::params::Home;
 use super::profile::{Record, Records};
 use super::queue::{Kind, Plan, Queue};
-use super::ready::Ready;
+use super::ready::{Next, Ready};
 use super::syncpoints::Signal;
 use super::timeline::Timeline;
 use crate::rm::syncpoints::SyncPoint;
 use crate::status::{RmError, RmResult, fail};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -71,6 +71,29 @@ pub struct Lane {
     plan: Plan,
     last: AtomicU64,
     number: u64,
+}
+
+/// The turn of one launch. No other work gets between.
+pub struct Turn<'a> {
+    next: Next<'a>,
+    work: MutexGuard<'a, Work>,
+    lane: &'a Lane,
+}
+
+impl Turn<'_> {
+    /// The block of arguments, which the caller writes before the launch.
+    #[inline(always)]
+    pub fn arguments(&self) -> &Span {
+        self.next.arguments()
+    }
+
+    /// Launches. Returns the submission.
+    #[inline(always)]
+    pub fn launch(mut self) -> u64 {
+        let submission = self.next.launch(&mut self.work.queue);
+        self.lane.last.store(submission, Ordering::Release);
+        submission
+    }
 }
 
 impl Lane {
@@ -230,26 +253,35 @@ impl Lane {
         self.watch().wait(&self.timeline, submission, deadline, last)
     }
 
-    /// Launches kernel `index` of `module`. `launch` tells the sizes; it is asked late, because most launches only compare them
-    /// where the caller has them. `fill` writes the block of arguments. Returns the submission.
+    /// The queue's turn for a launch that takes nothing but stores to memory. It is `None` if something has to be made or waited for.
+    #[inline(always)]
+    pub fn turn<'a>(&'a self, ready: &'a mut Ready, launch: &Launch) -> Option<Turn<'a>> {
+        let mut work = self.work.lock();
+        if work.queue.is_stopped() || !ready.is_for(launch, work.ready_local) {
+            return None;
+        }
+        let next = ready.next(&mut work.queue)?;
+        Some(Turn { next, work, lane: self })
+    }
+
+    /// Launches kernel `index` of `module`. `fill` writes the block of arguments. Returns the submission.
     ///
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` for a launch that the GPU cannot run, with the numbers, the error of `fill`, the
     /// channel's fault, and those of [`Ready::launch`].
-    #[inline(always)]
     pub fn launch(
         &self,
         base: &Base,
         module: &Module,
         index: usize,
         ready: &mut Ready,
-        launch: impl Fn() -> Launch,
+        launch: &Launch,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
         let mut work = self.work.lock();
         work.queue.check()?;
-        if !ready.is_for(&launch(), work.ready_local) {
-            self.prepare(base, module.kernel_at(index), module.home(), ready, &launch(), &mut work)?;
+        if !ready.is_for(launch, work.ready_local) {
+            self.prepare(base, module.kernel_at(index), module.home(), ready, launch, &mut work)?;
         }
         let name = || module.kernel_at(index).name.clone();
         let submission = ready.launch(base.code(), &mut work.queue, name, fill)?;
@@ -258,7 +290,6 @@ impl Lane {
     }
 
     /// Makes the image of a launch.
-    #[cold]
     fn prepare(
         &self,
         base: &Base,

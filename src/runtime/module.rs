@@ -162,16 +162,29 @@ impl KernelRef {
         &self.layout
     }
 
-    /// For a caller that has the kernel alone: the module, the index, the layout of arguments, and the launch images.
+    /// For a caller that has the kernel alone: the module, the layout of arguments, and the launch images for the device's own
+    /// queue.
     #[inline]
-    pub fn parts(&mut self) -> (&Arc<Module>, usize, &Layout, &mut Ready) {
-        (&self.module, self.index, &self.layout, self.ready.get_mut())
+    pub fn parts(&mut self) -> (&Arc<Module>, &Layout, &mut Ready) {
+        (&self.module, &self.layout, self.ready.get_mut())
     }
 
-    /// The same for the queue with this number.
+    /// For a caller that has the kernel alone: the layout of arguments, and the launch images for the queue with this number, if
+    /// the queue has any.
+    #[inline]
+    pub fn images_for(&mut self, queue: u64) -> Option<(&Layout, &mut Ready)> {
+        if queue == 0 {
+            return Some((&self.layout, self.ready.get_mut()));
+        }
+        let (_, ready) = self.others.iter_mut().find(|(number, _)| *number == queue)?;
+        Some((&self.layout, ready))
+    }
+
+    /// For a caller that has the kernel alone: the module, the index, the layout of arguments, and the launch images for the queue
+    /// with this number.
     pub fn parts_on(&mut self, queue: u64) -> (&Arc<Module>, usize, &Layout, &mut Ready) {
         if queue == 0 {
-            return self.parts();
+            return (&self.module, self.index, &self.layout, self.ready.get_mut());
         }
         let found = self.others.iter().position(|(number, _)| *number == queue);
         let at = found.unwrap_or_else(|| {

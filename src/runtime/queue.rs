@@ -220,13 +220,18 @@ impl Queue {
         &self.watch
     }
 
+    /// Whether the channel was stopped.
+    #[inline(always)]
+    pub fn is_stopped(&self) -> bool {
+        says_stopped(&self.status)
+    }
+
     /// Fails with the fault if the channel was stopped.
     ///
     /// # Errors
     /// Those of [`Watch::check`].
-    #[inline(always)]
     pub fn check(&self) -> RmResult<()> {
-        if says_stopped(&self.status) { self.watch.check() } else { Ok(()) }
+        if self.is_stopped() { self.watch.check() } else { Ok(()) }
     }
 
     /// The number of the last submission.
@@ -307,29 +312,31 @@ impl Queue {
         Ok(())
     }
 
+    /// Whether the last submission was for compute and no profile runs.
+    #[inline(always)]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Submits words that lie in memory, if [`Queue::is_plain`] is true, and [`Queue::is_free_after`] is true for their last
+    /// submission. Returns the fence.
+    #[inline(always)]
+    pub fn submit_plain(&mut self, program: &Program) -> u64 {
+        let fence = self.last + 1;
+        program.number.write(Width::W8, 0, fence);
+        self.launches.add(1);
+        self.give(program.entry_without_wait, fence)
+    }
+
     /// Submits words that lie in memory, if [`Queue::is_free_after`] is true for their last submission. They launch the
     /// descriptor at GPU address `launch`, which is that of the kernel `name`. Returns the fence.
     ///
     /// # Errors
     /// Those of [`Queue::work`].
-    #[inline(always)]
     pub fn submit_again(&mut self, program: &Program, launch: u64, name: impl FnOnce() -> String) -> RmResult<u64> {
-        if !self.is_plain {
-            return self.submit_in_another_way(program, launch, name);
+        if self.is_plain {
+            return Ok(self.submit_plain(program));
         }
-        let fence = self.last + 1;
-        program.number.write(Width::W8, 0, fence);
-        self.launches.add(1);
-        Ok(self.give(program.entry_without_wait, fence))
-    }
-
-    #[cold]
-    fn submit_in_another_way(
-        &mut self,
-        program: &Program,
-        launch: u64,
-        name: impl FnOnce() -> String,
-    ) -> RmResult<u64> {
         self.launches.add(1);
         if self.records.is_some() {
             return self.work(Engine::Compute, What::Kernel { name: name() }, |commands| {

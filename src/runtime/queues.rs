@@ -87,7 +87,7 @@ impl QueueRef {
         lane.after(other.timeline(), submission).map(drop)
     }
 
-    /// Launches kernel `index` of a module on this queue. Returns the fence.
+    /// Launches a kernel on this queue. Returns the fence.
     ///
     /// # Errors
     /// Those of [`Lane::launch`], and `NV_ERR_INVALID_ARGUMENT` if the kernel belongs to another device.
@@ -101,7 +101,7 @@ impl QueueRef {
         let lane = self.lane();
         let (module, index, layout, ready) = kernel.parts_on(lane.number());
         let base = self.device.base();
-        let submission = lane.launch(base, module, index, ready, || *launch, |to| fill(layout, to))?;
+        let submission = lane.launch(base, module, index, ready, launch, |to| fill(layout, to))?;
         Ok(lane.fence_of(submission))
     }
 

@@ -53,6 +53,30 @@ pub struct Ready {
     pieces: Vec<Piece>,
 }
 
+/// The image of the next launch.
+pub struct Next<'a> {
+    image: &'a mut Image,
+    next: &'a mut usize,
+    wrap: usize,
+}
+
+impl Next<'_> {
+    /// The block of arguments, which the caller writes before the launch.
+    #[inline(always)]
+    pub fn arguments(&self) -> &Span {
+        &self.image.arguments
+    }
+
+    /// Launches. Returns the fence.
+    #[inline(always)]
+    pub fn launch(self, queue: &mut Queue) -> u64 {
+        let fence = queue.submit_plain(&self.image.program);
+        self.image.fence = fence;
+        *self.next = (*self.next + 1) & self.wrap;
+        fence
+    }
+}
+
 impl Ready {
     /// Makes the value without images.
     pub fn new(kernel: &Kernel) -> Ready {
@@ -82,12 +106,21 @@ impl Ready {
         self.template.make(kernel, home, launch, local_memory, context)
     }
 
+    /// The image of the next launch, if the launch takes nothing but stores: the image is ready, the ring has room, and no profile
+    /// runs.
+    #[inline(always)]
+    pub fn next(&mut self, queue: &mut Queue) -> Option<Next<'_>> {
+        let version = self.version | queue.generation();
+        let image = self.images.get_mut(self.next)?;
+        let ready = queue.is_plain() && image.version == version && queue.is_free_after(image.fence);
+        ready.then_some(Next { image, next: &mut self.next, wrap: self.wrap })
+    }
+
     /// Launches. `fill` writes the block of arguments, and `name` is the kernel's name, which a profile needs. Returns
     /// the fence.
     ///
     /// # Errors
     /// The error of `fill`, and those of [`Heap::take`] and [`Queue::wait_until_free_after`].
-    #[inline(always)]
     pub fn launch(
         &mut self,
         heap: &Arc<Heap>,

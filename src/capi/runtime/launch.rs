@@ -1,6 +1,6 @@
 //! Launches of kernels.
 
-use super::super::guard::status;
+use super::super::guard::attempt_or;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{KERNELS, QUEUES};
 use super::opaque::{tegrarm_kernel, tegrarm_queue};
@@ -9,11 +9,12 @@ use super::queues::check_priority;
 use crate::runtime::launch::{Launch, LaunchError};
 use crate::runtime::module::KernelRef;
 use crate::runtime::params::Layout;
-use crate::runtime::queue::Plan;
+use crate::runtime::queues::QueueRef;
 use crate::status::{RmError, RmResult, fail};
 use std::cmp::Ordering;
 use std::ffi::c_void;
 use std::mem::offset_of;
+use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
 /// A flag of a launch: all blocks run at the same time, so that they can wait for each other, or the launch is refused.
@@ -82,33 +83,92 @@ pub unsafe extern "C" fn tegrarm_launch(
     param_count: NvU32,
     fence: *mut NvU64,
 ) -> NV_STATUS {
-    status(|| {
-        if !queue.is_null() {
-            // SAFETY: all pointers are what `tegrarm_launch` asks of its caller.
-            return unsafe { on_queue(queue, kernel, config, kernel_params, param_count, fence) };
-        }
-        let mut held = KERNELS.hold_in_turn(kernel)?;
-        // SAFETY: `config` is NULL or valid for as many bytes as its first field says, and its `param_sizes` is NULL or valid for
-        // reads of as many sizes as there are arguments, as `tegrarm_launch` asks of its caller.
-        unsafe { check(config, &held, param_count, Plan::PLAIN.level) }?;
-        let (module, index, layout, ready) = held.parts();
-        // SAFETY: `check` accepts neither NULL nor a structure that is too short.
-        let launch = || unsafe { sizes(config) };
-        let given = module.device().launch_ready(module, index, ready, launch, |to| {
-            // SAFETY: `kernel_params` is what `tegrarm_launch` asks of its caller. The block is `to.len()` bytes long, and
-            // nobody else uses it until the launch.
-            unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
-        })?;
-        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_launch` asks of its caller.
-        unsafe { give_any(fence, given) };
-        Ok(())
-    })
+    attempt_or(
+        // SAFETY: all pointers are what `tegrarm_launch` asks of its caller.
+        || unsafe { launch_now(queue, kernel, config, kernel_params, param_count, fence) },
+        // SAFETY: as before.
+        || unsafe { launch(queue, kernel, config, kernel_params, param_count, fence) },
+    )
 }
 
+/// Launches if that takes nothing but stores to memory, as nearly all launches do. Otherwise nothing has happened.
+///
 /// # Safety
 /// As `tegrarm_launch`.
+#[inline(always)]
+unsafe fn launch_now(
+    queue: *mut tegrarm_queue,
+    kernel: *mut tegrarm_kernel,
+    config: *const tegrarm_launch_config,
+    kernel_params: *const *const c_void,
+    param_count: NvU32,
+    fence: *mut NvU64,
+) -> Option<()> {
+    // SAFETY: `config` is NULL or valid for as many bytes as its first field says, as this function asks of its caller.
+    if !unsafe { is_plain(config) } {
+        return None;
+    }
+    if !queue.is_null() {
+        // SAFETY: the pointers are what this function asks of its caller, and a plain configuration is a whole structure.
+        return unsafe { launch_now_on(queue, kernel, config, kernel_params, param_count, fence) };
+    }
+    let mut kernel = KERNELS.hold_in_turn(kernel).ok()?;
+    let (module, layout, ready) = kernel.parts();
+    // SAFETY: a plain configuration is a whole structure.
+    let turn = module.device().own().turn(ready, &unsafe { sizes(config) })?;
+    let to = turn.arguments();
+    // SAFETY: `kernel_params` is what this function asks of its caller. The block is `to.len()` bytes long, and nobody else uses it
+    // until the launch.
+    if !unsafe { gather_now(layout, kernel_params, param_count, to.cpu(), to.len()) } {
+        return None;
+    }
+    // The device's own queue has number 0, so that its fences are the numbers of the submissions.
+    let given = turn.launch();
+    // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.
+    unsafe { give_any(fence, given) };
+    Some(())
+}
+
+/// The same on a queue that the caller names.
+///
+/// # Safety
+/// As `tegrarm_launch`. `config` is a whole structure.
 #[inline(never)]
-unsafe fn on_queue(
+unsafe fn launch_now_on(
+    queue: *mut tegrarm_queue,
+    kernel: *mut tegrarm_kernel,
+    config: *const tegrarm_launch_config,
+    kernel_params: *const *const c_void,
+    param_count: NvU32,
+    fence: *mut NvU64,
+) -> Option<()> {
+    // The rows are held, and nothing is cloned, because the end of a clone may be the end of the queue.
+    let queue = QUEUES.hold_in_turn(queue).ok()?;
+    let mut kernel = KERNELS.hold_in_turn(kernel).ok()?;
+    if !Arc::ptr_eq(queue.device(), kernel.module().device()) {
+        return None;
+    }
+    let lane = queue.lane();
+    let (layout, ready) = kernel.images_for(lane.number())?;
+    // SAFETY: this function asks its caller for that.
+    let turn = lane.turn(ready, &unsafe { sizes(config) })?;
+    let to = turn.arguments();
+    // SAFETY: as in `launch_now`.
+    if !unsafe { gather_now(layout, kernel_params, param_count, to.cpu(), to.len()) } {
+        return None;
+    }
+    let given = lane.fence_of(turn.launch());
+    // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.
+    unsafe { give_any(fence, given) };
+    Some(())
+}
+
+/// Launches, whatever has to be made or waited for.
+///
+/// # Safety
+/// As `tegrarm_launch`.
+#[cold]
+unsafe fn launch(
     queue: *mut tegrarm_queue,
     kernel: *mut tegrarm_kernel,
     config: *const tegrarm_launch_config,
@@ -116,16 +176,17 @@ unsafe fn on_queue(
     param_count: NvU32,
     fence: *mut NvU64,
 ) -> RmResult<()> {
-    let queue = QUEUES.get(queue)?;
+    // Rows of queues are held before rows of kernels.
+    let named = if queue.is_null() { None } else { Some(QUEUES.get(queue)?) };
     let mut held = KERNELS.hold_in_turn(kernel)?;
+    let queue = named.unwrap_or_else(|| QueueRef::own(held.module().device()));
     // SAFETY: `config` is what `check` asks of this function's caller, and then a whole structure.
     let launch = unsafe {
         check(config, &held, param_count, queue.lane().level())?;
         sizes(config)
     };
     let given = queue.launch(&mut held, &launch, |layout, to| {
-        // SAFETY: `kernel_params` is what this function asks of its caller. The block is `to.len()` bytes long, and nobody else
-        // uses it until the launch.
+        // SAFETY: as in `launch_now`.
         unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
     })?;
     // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.
@@ -243,13 +304,11 @@ impl tegrarm_launch_config {
 
 /// Fills in the block of arguments, from one pointer for each.
 ///
-/// # Safety
-/// `arguments` is NULL or valid for reads of `count` pointers, each NULL or valid for reads of its parameter's size.
-/// `block` is valid for writes of `len` bytes.
+/// # Errors
+/// `NV_ERR_INVALID_ARGUMENT` for another number of arguments, and `NV_ERR_INVALID_POINTER` for a pointer that is NULL.
 ///
-/// # Panics
-/// If `len` is not the size of the layout.
-#[inline(always)]
+/// # Safety
+/// As [`gather_now`].
 pub(super) unsafe fn gather(
     layout: &Layout,
     arguments: *const *const c_void,
@@ -257,21 +316,51 @@ pub(super) unsafe fn gather(
     block: *mut u8,
     len: usize,
 ) -> RmResult<()> {
+    // SAFETY: this function asks its caller for the same.
+    if unsafe { gather_now(layout, arguments, count, block, len) } {
+        return Ok(());
+    }
+    if count as usize != layout.fields().len() {
+        return Err(miscounted(layout, count));
+    }
+    present(arguments, "kernel_params")?;
+    // SAFETY: `arguments` is not NULL and so valid for reads of `count` pointers, as this function asks of its caller.
+    Err(absent(layout, unsafe { std::slice::from_raw_parts(arguments, count as usize) }))
+}
+
+/// The same for a caller that asks for the reason later. The result says whether the whole block is filled in.
+///
+/// # Safety
+/// `arguments` is NULL or valid for reads of `count` pointers, each NULL or valid for reads of its parameter's size.
+/// `block` is valid for writes of `len` bytes.
+///
+/// # Panics
+/// If `len` is not the size of the layout.
+#[inline(always)]
+unsafe fn gather_now(
+    layout: &Layout,
+    arguments: *const *const c_void,
+    count: NvU32,
+    block: *mut u8,
+    len: usize,
+) -> bool {
     assert_eq!(len, layout.size());
     let fields = layout.fields();
     if count as usize != fields.len() {
-        return Err(miscounted(layout, count));
+        return false;
     }
     if fields.is_empty() {
-        return Ok(());
+        return true;
     }
-    present(arguments, "kernel_params")?;
+    if arguments.is_null() {
+        return false;
+    }
     // SAFETY: `arguments` is not NULL and so valid for reads of `count` pointers, as this function asks of its
     // caller; there are as many fields.
     let arguments = unsafe { std::slice::from_raw_parts(arguments, fields.len()) };
     for (&from, field) in arguments.iter().zip(fields) {
         if from.is_null() {
-            return Err(absent(layout, arguments));
+            return false;
         }
         // SAFETY: `from` is not NULL and so valid for reads of the parameter's size, as this function asks of its caller; so
         // is `block` for writes of the layout's size, and `Layout` has no field outside. The usual sizes are one move each.
@@ -286,7 +375,7 @@ pub(super) unsafe fn gather(
             }
         }
     }
-    Ok(())
+    true
 }
 
 #[cold]
