@@ -119,7 +119,7 @@ fn simulator() -> RmResult<Arc<dyn Kmd>> {
         tegra_sim::kmsg::say_log(board.kernel(), board.gpu(), more, tegrarm_kmd::output::say);
     }
     if std::io::stderr().is_terminal() {
-        tegra_sim::patience::say_slow(board.gpu(), tegrarm_kmd::output::say);
+        tegra_sim::slow_kernels::say_slow(board.gpu(), tegrarm_kmd::output::say);
     }
     // It counts what every program of this process launches, also without the library's queues.
     let executed = Tally::new(tally::Source::VirtualGpu);

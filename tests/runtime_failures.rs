@@ -12,14 +12,14 @@ use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::rm::syncpoints::SyncPoint;
 use tegrarm::runtime::buffer::Buffer;
+use tegrarm::runtime::channel::{Kind, Plan};
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::event::Event;
 use tegrarm::runtime::memory::{Access, Cache, Memory};
 use tegrarm::runtime::module::{KernelRef, Module};
 use tegrarm::runtime::params;
 use tegrarm::runtime::place::Place;
-use tegrarm::runtime::queue::{Kind, Plan};
-use tegrarm::runtime::queues::QueueRef;
+use tegrarm::runtime::queue_ref::QueueRef;
 use tegrarm::runtime::replay::Replay;
 use tegrarm::status::{RmResult, of_errno};
 use tegrarm::tegra::CacheMode;
@@ -151,9 +151,9 @@ impl Drop for Profiled {
 }
 
 /// A queue that ends when it is dropped.
-struct Queue(QueueRef);
+struct Channel(QueueRef);
 
-impl Drop for Queue {
+impl Drop for Channel {
     fn drop(&mut self) {
         self.0.clone().end().unwrap();
     }
@@ -209,8 +209,8 @@ const ROWS: &[Row] = &[
         b.device.start_profile(Arc::new(|_| {}))?;
         made(Ok(Profiled(b.device.clone())))
     }),
-    ("queue_create", Calls::Some, |b| made(QueueRef::open(&b.device, HIGH).map(Queue))),
-    ("queue_create for copies", Calls::Some, |b| made(QueueRef::open(&b.device, COPIES).map(Queue))),
+    ("queue_create", Calls::Some, |b| made(QueueRef::open(&b.device, HIGH).map(Channel))),
+    ("queue_create for copies", Calls::Some, |b| made(QueueRef::open(&b.device, COPIES).map(Channel))),
     ("queue_after, copy and fill", Calls::None, |b| {
         let queue = QueueRef::own(&b.device);
         queue.after(b.device.fence())?;

@@ -7,6 +7,7 @@ use common::{DEADLINE, LINE, open_device, vecadd};
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::runtime::buffer::Buffer;
+use tegrarm::runtime::channel::{Kind, Plan};
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::event::Event;
 use tegrarm::runtime::launch::{Dim3, Launch};
@@ -14,8 +15,7 @@ use tegrarm::runtime::memory::{Cache, Memory};
 use tegrarm::runtime::module::KernelRef;
 use tegrarm::runtime::params;
 use tegrarm::runtime::place::Place;
-use tegrarm::runtime::queue::{Kind, Plan};
-use tegrarm::runtime::queues::QueueRef;
+use tegrarm::runtime::queue_ref::QueueRef;
 use tegrarm_abi::rm::status::*;
 
 const COPIES: Plan = Plan { kind: Kind::Copy, ..Plan::PLAIN };
@@ -51,7 +51,7 @@ fn queues_wait_for_each_others_fences() {
     let mut kernel = vecadd(&device);
     let own = QueueRef::own(&device);
     let [second, copies] = [Plan::PLAIN, COPIES].map(|plan| QueueRef::open(&device, plan).unwrap());
-    assert_eq!((second.lane().number(), copies.lane().number()), (1, 2));
+    assert_eq!((second.queue().number(), copies.queue().number()), (1, 2));
     let [a, b, out] = [1.0, 2.0, 0.0].map(|value| floats(&device, value));
     for round in 0..40 {
         a.write(0, &1f32.to_le_bytes().repeat(N)).unwrap();
@@ -241,7 +241,7 @@ fn a_stack_that_one_queue_cannot_have_is_that_of_none() {
     };
     let lost = queues[1].launch(&mut kernel, &LINE, fill).unwrap();
     assert_eq!(device.wait(lost, DEADLINE).unwrap_err().status, NV_ERR_RESET_REQUIRED);
-    let stacks = || [device.stack(), queues[0].lane().stack(), queues[1].lane().stack()];
+    let stacks = || [device.stack(), queues[0].queue().stack(), queues[1].queue().stack()];
     let before = stacks();
     assert_eq!(device.set_stack(4000).unwrap_err().status, NV_ERR_RESET_REQUIRED);
     assert_eq!(stacks(), before);

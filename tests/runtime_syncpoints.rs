@@ -11,13 +11,13 @@ use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::rm::syncpoints::SyncPoint;
 use tegrarm::runtime::buffer::Buffer;
+use tegrarm::runtime::channel::{Kind, Plan};
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::Cache;
 use tegrarm::runtime::module::KernelRef;
 use tegrarm::runtime::params;
-use tegrarm::runtime::queue::{Kind, Plan};
-use tegrarm::runtime::queues::QueueRef;
+use tegrarm::runtime::queue_ref::QueueRef;
 use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd};
@@ -75,7 +75,7 @@ fn a_queue_starts_when_a_syncpoint_has_come_to_a_value() {
         assert_eq!(u32::from(first(&to)), value);
     }
     // Each queue has its own syncpoint, also a queue of a copy engine.
-    assert_ne!(device.syncpoint(copies.lane().fence()).unwrap().id, now.id);
+    assert_ne!(device.syncpoint(copies.queue().fence()).unwrap().id, now.id);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_sync_file_passes_with_the_work() {
     let point = device.syncpoint(device.fence()).unwrap();
     let own = QueueRef::own(&device);
     // The device's own queue waits for one more increment of the other queue's syncpoint. It comes later.
-    let gate = device.syncpoint(other.lane().fence()).unwrap();
+    let gate = device.syncpoint(other.queue().fence()).unwrap();
     own.after_syncpoints(&[SyncPoint { threshold: gate.threshold + 1, ..gate }]).unwrap();
     let fence = own.fill(&to, 0, 4096, 5, 1).unwrap();
     let file = device.sync_file(fence).unwrap();
@@ -95,7 +95,7 @@ fn a_sync_file_passes_with_the_work() {
     third.after_sync_file(file.as_fd()).unwrap();
     let after = third.fill(&to, 0, 4096, 6, 1).unwrap();
     assert!(!device.query(after).unwrap());
-    device.syncpoint(other.lane().fence()).unwrap();
+    device.syncpoint(other.queue().fence()).unwrap();
     assert!(readable(&file, PollTimeout::NONE));
     device.wait(after, DEADLINE).unwrap();
     assert_eq!(first(&to), 6);
@@ -119,7 +119,7 @@ fn what_is_no_fence_is_refused() {
     assert_eq!(refused(device.syncpoint(u64::MAX).map(drop)), NV_ERR_INVALID_ARGUMENT);
     assert_eq!(refused(device.syncpoint(device.fence() + 1).map(drop)), NV_ERR_INVALID_ARGUMENT);
     let other = QueueRef::open(&device, Plan::PLAIN).unwrap();
-    let ended = other.lane().fence();
+    let ended = other.queue().fence();
     other.end().unwrap();
     assert_eq!(refused(device.syncpoint(ended).map(drop)), NV_ERR_INVALID_ARGUMENT);
     device.wait(own.fill(&buffer(&device), 0, 64, 1, 1).unwrap(), DEADLINE).unwrap();
@@ -130,7 +130,7 @@ fn a_fault_lets_the_syncpoint_pass_and_recovery_brings_another() {
     let device = device();
     let kernel = kernel(&device);
     let [gate, other] = [(); 2].map(|()| QueueRef::open(&device, Plan::PLAIN).unwrap());
-    let closed = device.syncpoint(gate.lane().fence()).unwrap();
+    let closed = device.syncpoint(gate.queue().fence()).unwrap();
     let open = SyncPoint { threshold: closed.threshold + 1, ..closed };
     QueueRef::own(&device).after_syncpoints(&[open]).unwrap();
     let lost = launch_badly(&device, &kernel);
@@ -139,7 +139,7 @@ fn a_fault_lets_the_syncpoint_pass_and_recovery_brings_another() {
     let to = buffer(&device);
     let waits = other.fill(&to, 0, 4096, 3, 1).unwrap();
     assert!(!readable(&file, PollTimeout::ZERO));
-    device.syncpoint(gate.lane().fence()).unwrap();
+    device.syncpoint(gate.queue().fence()).unwrap();
     assert!(readable(&file, PollTimeout::NONE), "the kernel lets the syncpoint of a channel that it stops pass");
     device.wait(waits, DEADLINE).unwrap();
     assert_eq!(device.wait(lost, DEADLINE).unwrap_err().status, NV_ERR_RESET_REQUIRED);

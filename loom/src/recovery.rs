@@ -1,7 +1,7 @@
 //! A queue is recovered while a thread waits for work that was lost. The GPU's memory has the number of the newest
 //! submission that is over, which is read and written without order.
 
-use crate::lost::Lost;
+use crate::lost_work::LostWork;
 use crate::sync::{AtomicU64, Ordering};
 use loom::sync::Arc;
 use loom::thread;
@@ -9,7 +9,7 @@ use loom::thread;
 #[test]
 fn who_sees_the_number_of_a_recovery_knows_what_was_lost() {
     loom::model(|| {
-        let lost = Arc::new(Lost::default());
+        let lost = Arc::new(LostWork::default());
         // Submissions 1 and 2 have finished, and 3 and 4 never will.
         let number = Arc::new(AtomicU64::new(2));
         let other = thread::spawn({
@@ -32,7 +32,7 @@ fn who_sees_the_number_of_a_recovery_knows_what_was_lost() {
 #[test]
 fn a_second_recovery_keeps_what_the_first_lost() {
     loom::model(|| {
-        let lost = Arc::new(Lost::default());
+        let lost = Arc::new(LostWork::default());
         lost.add(3..=4);
         let other = thread::spawn({
             let lost = lost.clone();

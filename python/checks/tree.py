@@ -76,7 +76,7 @@ def unguarded(_: str, text: str) -> Iterator[tuple[int, str]]:
     """The exported functions whose body does not begin with the guard that catches panics."""
     for export in re.finditer(r'#\[unsafe\(no_mangle\)\]\n(?:#.*\n)*pub (?:unsafe )?extern "C" fn (\w+)[^{]*\{\s*', text):
         body = re.sub(r"^(\s*(//.*\n|let _ = \w+;))*\s*", "", text[export.end():])
-        if export[1] not in CONSTANTS and not re.match(r"(status|errno|last_error)\(", body):
+        if export[1] not in CONSTANTS and not re.match(r"(status|attempt_or|errno|last_error)\(", body):
             yield text.count("\n", 0, export.start()) + 1, export[1]
 
 
@@ -105,7 +105,7 @@ UNSAFE = {
     r"^crates/tegra-mm/src/": "the simulator's memory",
     r"^crates/tegra-gpu/src/(checks|mem|stats)\.rs$": "the simulator's memory; what is printed when the process ends",
     r"^crates/tegra-kernel/src/process/in_process\.rs$": "memory of the calling process",
-    r"^crates/tegra-sim/src/(board|supervisor/(bus|leash|opened|spawn|sys))\.rs$": "system calls",
+    r"^crates/tegra-sim/src/(board|supervisor/(bus|opened|outer|spawn|sys))\.rs$": "system calls",
     r"^(crates/[^/]+/)?tests/": "tests look at memory through addresses and make system calls of their own",
     r"^fuzz/": "fuzz targets make the calls of the C interface",
     r"^judge/src/": "calls of a shared library that is built from C",
@@ -180,6 +180,13 @@ RULES = {
         allowed={
             r"^python/suite/stand_ins/": "they bear the names that tinygrad's tests import",
         },
+    ),
+    "word": Rule(
+        "use the field's word for it, which the list in CONTRIBUTING.md has",
+        r"^(src|crates/(tegra-|tegrarm-)[^/]+/src)/.*\.rs$",
+        lines(r"(?i:\b(heralds?|porters?|bury|clues?|errands?|deeds?|drawers?|leash(es)?|patience|verdicts?)\b)|\b(struct|enum|trait|type) Lanes?\b"),
+        wrong=(("src/runtime/a.rs", "pub struct Lane {"), ("src/runtime/a.rs", "self.bury();"), ("crates/tegra-mm/src/a.rs", "struct Drawer")),
+        right=(("src/runtime/a.rs", "// The lanes of a warp."),),
     ),
     "machine-path": Rule(
         "no path of one machine",

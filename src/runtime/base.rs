@@ -1,15 +1,15 @@
 //! What the queues of a device share, and the commands that prepare a channel to be one of them.
 
-use super::clues::Clues;
+use super::channel::Channel;
 use super::commands::Engine;
 use super::cubin::{Cubin, Kernel};
+use super::diagnostics::Diagnostics;
 use super::heap::Heap;
 use super::launch::{LaunchError, Limits};
+use super::launch_template::Context;
 use super::library::{Installed, Sizes};
 use super::memory::{Cache, Doorbell, Memory};
 use super::params::Windows;
-use super::prepared::Context;
-use super::queue::Queue;
 use super::session::Session;
 use crate::rm::Rm;
 use crate::rm::profile::Profile;
@@ -33,7 +33,7 @@ pub struct Base {
     context: Context,
     /// The addresses of all syncpoints. They are asked for at the first use.
     syncpoints: OnceCell<SyncpointMap>,
-    clues: Arc<Clues>,
+    diagnostics: Arc<Diagnostics>,
 }
 
 impl Base {
@@ -53,8 +53,8 @@ impl Base {
             windows: Windows { shared: profile.shared_window, local: profile.local_window, sm_count },
             sass_version: (sass >> 4 & 0xf0 | sass & 0xf) as u8,
         };
-        let (syncpoints, clues) = (OnceCell::new(), Clues::new(sizes, rm.examines_code()));
-        Ok(Base { doorbell, code: Heap::new(&session), session, profile, context, syncpoints, clues })
+        let (syncpoints, diagnostics) = (OnceCell::new(), Diagnostics::new(sizes, rm.examines_code()));
+        Ok(Base { doorbell, code: Heap::new(&session), session, profile, context, syncpoints, diagnostics })
     }
 
     /// The properties of the GPU.
@@ -75,8 +75,8 @@ impl Base {
 
     /// What the device knows that helps to explain a fault.
     #[inline]
-    pub fn clues(&self) -> &Arc<Clues> {
-        &self.clues
+    pub fn diagnostics(&self) -> &Arc<Diagnostics> {
+        &self.diagnostics
     }
 
     /// The device library. The first module that needs it installs it, with the memory that the module's functions need.
@@ -84,9 +84,9 @@ impl Base {
     /// # Errors
     /// 0x51 when there is not enough memory.
     pub fn library_for(&self, module: &Cubin) -> RmResult<&Arc<Installed>> {
-        let sizes = self.clues.sizes();
+        let sizes = self.diagnostics.sizes();
         let install = || Installed::new(&self.session, &self.code, sizes, module);
-        let library = self.clues.library_or(install)?;
+        let library = self.diagnostics.library_or(install)?;
         library.serve(module, sizes)?;
         Ok(library)
     }
@@ -113,9 +113,9 @@ impl Base {
     ///
     /// # Errors
     /// The channel's fault.
-    pub fn set_up(&self, queue: &mut Queue) -> RmResult<()> {
-        let (windows, engine) = (&self.context.windows, queue.engine());
-        queue.submit(engine, |commands| {
+    pub fn set_up(&self, channel: &mut Channel) -> RmResult<()> {
+        let (windows, engine) = (&self.context.windows, channel.engine());
+        channel.submit(engine, |commands| {
             if engine == Engine::Compute {
                 commands.set_object(Engine::Compute, AMPERE_COMPUTE_B).windows(windows.shared, windows.local);
             }
@@ -129,14 +129,14 @@ impl Base {
     ///
     /// # Errors
     /// An error that RM gives if there is no memory, and the channel's fault.
-    pub fn local_memory(&self, queue: &mut Queue, local: u32) -> RmResult<Memory> {
+    pub fn local_memory(&self, channel: &mut Channel, local: u32) -> RmResult<Memory> {
         let sms = self.profile.compute_units;
         let per_warp = (u64::from(local) * WARP).next_multiple_of(512);
         let per_tpc = (per_warp * WARPS_PER_SM * SMS_PER_TPC).next_multiple_of(32 << 10);
         let total = (per_tpc * u64::from(sms).div_ceil(SMS_PER_TPC)).next_multiple_of(128 << 10);
         let arena = Memory::new(&self.session, total, Cache::WriteCombined)
             .during(|| format!("local memory of {local} bytes for each thread"))?;
-        queue.submit(Engine::Compute, |commands| {
+        channel.submit(Engine::Compute, |commands| {
             commands.local_memory(arena.va(), per_tpc);
         })?;
         Ok(arena)

@@ -70,7 +70,7 @@ impl Device {
     /// # Errors
     /// As [`Memory::new`].
     pub fn alloc_for(self: &Arc<Device>, size: u64, cache: Cache, access: Access) -> RmResult<Arc<Buffer>> {
-        let memory = self.remember(|| Memory::with(self.session(), size, cache, access));
+        let memory = self.with_retry(|| Memory::with(self.session(), size, cache, access));
         self.buffer(memory.during(|| format!("a buffer of {size} bytes"))?)
     }
 
@@ -79,7 +79,7 @@ impl Device {
     /// # Errors
     /// As [`Memory::import`].
     pub fn import(self: &Arc<Device>, fd: BorrowedFd<'_>, access: Access) -> RmResult<Arc<Buffer>> {
-        let memory = self.remember(|| Memory::import(self.session(), fd, access));
+        let memory = self.with_retry(|| Memory::import(self.session(), fd, access));
         self.buffer(memory.during(|| format!("a buffer of descriptor {}", fd.as_raw_fd()))?)
     }
 
@@ -88,13 +88,13 @@ impl Device {
     /// # Errors
     /// As [`Memory::borrow`].
     pub fn borrow_pages(self: &Arc<Device>, at: u64, len: u64, access: Access) -> RmResult<Arc<Buffer>> {
-        let memory = self.remember(|| Memory::borrow(self.session(), at, len, access));
+        let memory = self.with_retry(|| Memory::borrow(self.session(), at, len, access));
         self.buffer(memory.during(|| format!("a buffer of {len:#x} bytes at {at:#x}"))?)
     }
 
     fn buffer(self: &Arc<Device>, memory: Memory) -> RmResult<Arc<Buffer>> {
         let len = memory.len();
-        self.base().clues().known().made(memory.va(), len);
+        self.base().diagnostics().known().made(memory.va(), len);
         Ok(Arc::new(Buffer { device: self.clone(), memory: Arc::new(memory), start: 0, len, module: None }))
     }
 
@@ -274,7 +274,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let (at, len, is_last) = (self.memory.va(), self.memory.len(), Arc::strong_count(&self.memory) == 1);
         if self.module.is_none() {
-            self.device.base().clues().known().freed(at, len, is_last);
+            self.device.base().diagnostics().known().freed(at, len, is_last);
             self.device.retire(self.memory.clone());
         }
     }

@@ -1,8 +1,8 @@
 //! Reports of the kernel about mistakes of GPU code, with the names and the lines that only the library knows.
 
+use super::address_map::AddressMap;
 use super::device::Device;
 use super::fault::with_places;
-use super::known::Known;
 use std::io::Write;
 use tegrarm_kmd::output::Stderr;
 
@@ -10,7 +10,7 @@ impl Device {
     /// Prints the reports that the kernel has made since the last call.
     pub(super) fn print_reports(&self) {
         let Some(reports) = self.session().rm().check_reports() else { return };
-        let known = self.base().clues().known();
+        let known = self.base().diagnostics().known();
         let text: String = reports.lines().map(|line| readable(line, known)).collect();
         // If standard error is gone, nobody reads reports.
         let _ = Stderr.write_all(text.as_bytes());
@@ -18,7 +18,7 @@ impl Device {
 }
 
 /// A line of the kernel, whose parts are divided by tabs, as people read it.
-fn readable(line: &str, known: &Known) -> String {
+fn readable(line: &str, known: &AddressMap) -> String {
     format!("tegrarm-check: {}\n", with_places(line, known).replace('\t', "\n    "))
 }
 
@@ -30,6 +30,6 @@ mod tests {
     fn a_report_has_a_line_for_each_part() {
         let line = "memory: wrong\tload by thread (1, 0, 0) of block (0, 0, 0) at pc 0x10: LDG";
         let text = "tegrarm-check: memory: wrong\n    load by thread (1, 0, 0) of block (0, 0, 0) at pc 0x10: LDG\n";
-        assert_eq!(readable(line, &Known::default()), text);
+        assert_eq!(readable(line, &AddressMap::default()), text);
     }
 }

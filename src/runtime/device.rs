@@ -5,17 +5,17 @@
 
 use super::base::{Base, refused};
 use super::buffer::Transfer;
+use super::channel::Plan;
 use super::cubin::Kernel;
 use super::fault::{FaultInfo, Probe};
-use super::follow_up::FollowUp;
-use super::lane::{FIRST_LOCAL, Lane, split};
-use super::lanes::{Found, Lanes};
+use super::fence_thread::FenceThread;
 use super::launch::{Launch, LaunchError};
 use super::memory::Memory;
 use super::module::{KernelRef, Module};
 use super::printing::Printing;
 use super::profiling::{Profiling, Report};
-use super::queue::Plan;
+use super::queue::{FIRST_LOCAL, Queue, split};
+use super::queue_table::{Found, QueueTable};
 use super::session::Session;
 use super::stamps::Stamps;
 use crate::rm::Rm;
@@ -37,12 +37,12 @@ fn capability(sm_version: u32) -> u32 {
 /// An open GPU.
 pub struct Device {
     /// It is declared first, because its channel must end before the memory that it uses.
-    own: Lane,
-    lanes: Lanes,
+    own: Queue,
+    queues: QueueTable,
     /// The thread that tells callers when a fence has passed.
-    herald: FollowUp,
+    notifier_thread: FenceThread,
     /// The thread that makes the CPU's copies between the GPU's work.
-    porter: FollowUp,
+    host_thread: FenceThread,
     /// Set if closing the device has waited for too long. After that nothing waits for the device's work.
     given_up: AtomicBool,
     /// The memory of buffers that were freed while unfinished work could use it, and the fences of that work.
@@ -63,10 +63,10 @@ impl Device {
     pub fn open(rm: &Arc<Rm>, index: u32) -> RmResult<Arc<Device>> {
         let base = Base::open(rm, index)?;
         Ok(Arc::new(Device {
-            own: Lane::open(&base, 0, Plan::PLAIN, FIRST_LOCAL)?,
-            lanes: Lanes::new(),
-            herald: FollowUp::new("tegrarm-herald"),
-            porter: FollowUp::new("tegrarm-porter"),
+            own: Queue::open(&base, 0, Plan::PLAIN, FIRST_LOCAL)?,
+            queues: QueueTable::new(),
+            notifier_thread: FenceThread::new("tegrarm-notify"),
+            host_thread: FenceThread::new("tegrarm-host"),
             given_up: AtomicBool::new(false),
             retired: Mutex::default(),
             waiting: AtomicUsize::new(0),
@@ -91,12 +91,12 @@ impl Device {
     ///
     /// # Errors
     /// The error of `make`.
-    pub(super) fn remember<T>(&self, make: impl Fn() -> RmResult<T>) -> RmResult<T> {
-        self.bury();
+    pub(super) fn with_retry<T>(&self, make: impl Fn() -> RmResult<T>) -> RmResult<T> {
+        self.free_retired();
         match make() {
             Err(e) if e.status == NV_ERR_NO_MEMORY && self.has_retired() => {
                 self.finish_all();
-                self.bury();
+                self.free_retired();
                 make()
             }
             made => made,
@@ -113,19 +113,19 @@ impl Device {
             self.retired.lock().push((pending, memory));
             self.waiting.fetch_add(1, Ordering::Relaxed);
         }
-        self.bury();
+        self.free_retired();
     }
 
     /// Calls `look` for each queue.
-    fn each_lane(&self, mut look: impl FnMut(&Lane)) {
+    fn each_queue(&self, mut look: impl FnMut(&Queue)) {
         look(&self.own);
-        self.lanes.all().iter().for_each(|lane| look(lane));
+        self.queues.all().iter().for_each(|queue| look(queue));
     }
 
     /// The fences of all work that has not finished.
     fn pending(&self) -> Vec<u64> {
         let mut pending = Vec::new();
-        self.each_lane(|lane| pending.extend((!lane.is_over(lane.last())).then(|| lane.fence())));
+        self.each_queue(|queue| pending.extend((!queue.is_over(queue.last())).then(|| queue.fence())));
         pending
     }
 
@@ -144,7 +144,7 @@ impl Device {
     }
 
     /// Frees retired memory that no work can use any more.
-    fn bury(&self) {
+    fn free_retired(&self) {
         if !self.has_retired() {
             return;
         }
@@ -185,7 +185,7 @@ impl Device {
     /// fence.
     ///
     /// # Errors
-    /// Those of [`Lane::launch`], and `NV_ERR_INVALID_ARGUMENT` if the block has the wrong size.
+    /// Those of [`Queue::launch`], and `NV_ERR_INVALID_ARGUMENT` if the block has the wrong size.
     pub fn launch(&self, kernel: &KernelRef, launch: &Launch, arguments: &[u8]) -> RmResult<u64> {
         let (found, wanted) = (arguments.len(), kernel.kernel().parameter_size);
         if found != wanted as usize {
@@ -209,10 +209,10 @@ impl Device {
     ///
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` if the device never had that queue.
-    pub(super) fn lane(&self, fence: u64) -> RmResult<Option<Found<'_>>> {
+    pub(super) fn queue(&self, fence: u64) -> RmResult<Option<Found<'_>>> {
         match split(fence).0 {
             0 => Ok(Some(Found::Own(&self.own))),
-            other => Ok(self.lanes.find(other)?.map(Found::Other)),
+            other => Ok(self.queues.find(other)?.map(Found::Other)),
         }
     }
 
@@ -221,7 +221,7 @@ impl Device {
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out, and the fault of its queue.
     pub fn query(&self, fence: u64) -> RmResult<bool> {
-        let passed = self.lane(fence)?.map_or(Ok(true), |lane| lane.query(split(fence).1));
+        let passed = self.queue(fence)?.map_or(Ok(true), |queue| queue.query(split(fence).1));
         if !matches!(passed, Ok(false)) {
             self.print();
         }
@@ -233,29 +233,29 @@ impl Device {
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out.
     pub(super) fn probe(&self, fence: u64) -> RmResult<Probe> {
-        match self.lane(fence)? {
-            Some(lane) => lane.check_given(split(fence).1).map(|()| lane.probe(split(fence).1)),
+        match self.queue(fence)? {
+            Some(queue) => queue.check_given(split(fence).1).map(|()| queue.probe(split(fence).1)),
             None => Ok(self.own.probe(0)),
         }
     }
 
     /// The other queues of the device.
-    pub fn lanes(&self) -> &Lanes {
-        &self.lanes
+    pub fn queues(&self) -> &QueueTable {
+        &self.queues
     }
 
     /// The thread that tells callers when a fence has passed.
-    pub(super) fn herald(&self) -> &FollowUp {
-        &self.herald
+    pub(super) fn notifier_thread(&self) -> &FenceThread {
+        &self.notifier_thread
     }
 
     /// The thread that makes the CPU's copies between the GPU's work.
-    pub(super) fn porter(&self) -> &FollowUp {
-        &self.porter
+    pub(super) fn host_thread(&self) -> &FenceThread {
+        &self.host_thread
     }
 
     /// The queue with which the device was opened.
-    pub fn own(&self) -> &Lane {
+    pub fn own(&self) -> &Queue {
         &self.own
     }
 
@@ -272,21 +272,21 @@ impl Device {
     pub fn start_profile(&self, report: Arc<Report>) -> RmResult<()> {
         self.profile.start(report)?;
         let mut made = Ok(());
-        self.each_lane(|lane| {
+        self.each_queue(|queue| {
             if made.is_ok() {
-                made = lane.record(&self.base);
+                made = queue.record(&self.base);
             }
         });
         if made.is_err() {
             self.profile.stop()?;
-            self.each_lane(Lane::record_no_more);
+            self.each_queue(Queue::record_no_more);
         }
         made
     }
 
     /// Profiles a queue too that was opened while the device is profiled.
-    pub(super) fn profile_too(&self, lane: &Lane) -> RmResult<()> {
-        if self.profile.is_on() { lane.record(&self.base) } else { Ok(()) }
+    pub(super) fn profile_too(&self, queue: &Queue) -> RmResult<()> {
+        if self.profile.is_on() { queue.record(&self.base) } else { Ok(()) }
     }
 
     /// Ends the profile: waits for all work so far and reports it.
@@ -298,14 +298,14 @@ impl Device {
         self.finish_all();
         self.report_finished();
         self.profile.stop()?;
-        self.each_lane(Lane::record_no_more);
+        self.each_queue(Queue::record_no_more);
         Ok(())
     }
 
     /// Reports the work that has finished, if a profile runs.
     pub(super) fn report_finished(&self) {
         if self.profile.is_on() {
-            self.each_lane(|lane| self.profile.deliver(lane));
+            self.each_queue(|queue| self.profile.deliver(queue));
         }
     }
 
@@ -316,7 +316,7 @@ impl Device {
 
     /// Whether the work of a fence has finished, or never will because a fault stopped its queue.
     pub fn has_passed(&self, fence: u64) -> bool {
-        !matches!(self.lane(fence), Ok(Some(lane)) if !lane.is_over(split(fence).1))
+        !matches!(self.queue(fence), Ok(Some(queue)) if !queue.is_over(split(fence).1))
     }
 
     /// The fence of all work that the device's own queue has so far.
@@ -330,10 +330,10 @@ impl Device {
     /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out, the channel's fault as soon as there is one, and
     /// `NV_ERR_TIMEOUT` with the work that is pending.
     pub fn wait(&self, fence: u64, deadline: Option<Duration>) -> RmResult<()> {
-        let waited = self.lane(fence)?.map_or(Ok(()), |lane| lane.wait(split(fence).1, deadline));
+        let waited = self.queue(fence)?.map_or(Ok(()), |queue| queue.wait(split(fence).1, deadline));
         self.print();
         waited?;
-        self.bury();
+        self.free_retired();
         self.report_finished();
         Ok(())
     }
@@ -344,7 +344,7 @@ impl Device {
     /// The fault of a channel.
     pub fn synchronize(&self) -> RmResult<()> {
         self.wait(self.fence(), None)?;
-        self.lanes.all().iter().try_for_each(|lane| self.wait(lane.fence(), None))
+        self.queues.all().iter().try_for_each(|queue| self.wait(queue.fence(), None))
     }
 
     /// Waits for all work before the device is closed. Work that takes longer than `deadline` ends with its channel,
@@ -353,8 +353,8 @@ impl Device {
         if self.given_up.load(Ordering::Relaxed) {
             return;
         }
-        self.each_lane(|lane| {
-            if let Err(e) = self.wait(lane.fence(), Some(deadline)) {
+        self.each_queue(|queue| {
+            if let Err(e) = self.wait(queue.fence(), Some(deadline)) {
                 tracing::warn!("closing a device whose work has not finished: {e}");
                 self.given_up.store(true, Ordering::Relaxed);
             }
@@ -363,7 +363,7 @@ impl Device {
 
     /// Waits until the GPU does not use memory of any queue's work any more, as [`Device::finish`] does.
     pub fn finish_all(&self) {
-        self.each_lane(|lane| self.finish(lane.fence()));
+        self.each_queue(|queue| self.finish(queue.fence()));
     }
 
     /// Waits until the GPU does not use memory of the submission `fence` any more. If a fault stops the channel, this
@@ -382,7 +382,7 @@ impl Device {
         if let Some(fault) = self.own.fault()? {
             return Ok(Some(fault));
         }
-        self.lanes.all().iter().find_map(|lane| lane.fault().transpose()).transpose()
+        self.queues.all().iter().find_map(|queue| queue.fault().transpose()).transpose()
     }
 
     /// Stops queues that have not finished their work, as a fault does. Returns the number of these queues.
@@ -391,8 +391,8 @@ impl Device {
     /// An error that RM gives. The call can be repeated.
     pub fn stop(&self) -> RmResult<usize> {
         let mut stopped = usize::from(self.own.stop(&self.base)?);
-        for lane in self.lanes.all() {
-            stopped += usize::from(lane.stop(&self.base)?);
+        for queue in self.queues.all() {
+            stopped += usize::from(queue.stop(&self.base)?);
         }
         Ok(stopped)
     }
@@ -404,13 +404,13 @@ impl Device {
     /// An error that RM gives. The call can be repeated.
     pub fn recover(&self) -> RmResult<usize> {
         let mut recovered = usize::from(self.own.recover(&self.base)?);
-        for lane in self.lanes.all() {
-            recovered += usize::from(lane.recover(&self.base)?);
+        for queue in self.queues.all() {
+            recovered += usize::from(queue.recover(&self.base)?);
         }
         if recovered > 0 {
             self.tidy_up()?;
         }
-        self.bury();
+        self.free_retired();
         Ok(recovered)
     }
 
@@ -449,8 +449,8 @@ impl Drop for Device {
         // Work in flight must not continue when its memory is freed. A stopped channel has no work in flight.
         self.settle(CLOSE_DEADLINE);
         // This happens before the channels end, because all work counts as finished afterwards.
-        self.porter.close();
-        self.herald.close();
+        self.host_thread.close();
+        self.notifier_thread.close();
     }
 }
 

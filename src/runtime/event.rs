@@ -1,7 +1,7 @@
 //! Events: points in the work of a queue, and the GPU's time when it reached them.
 
 use super::device::Device;
-use super::lane::{Lane, split};
+use super::queue::{Queue, split};
 use super::stamps::Stamp;
 use crate::status::{During, RmResult, fail};
 use nix::time::{ClockId, clock_gettime};
@@ -29,7 +29,7 @@ impl Event {
     /// # Errors
     /// An error that RM gives if there is no memory.
     pub fn new(device: &Arc<Device>) -> RmResult<Arc<Event>> {
-        let stamp = device.remember(|| device.stamps().take(|fence| device.has_passed(fence)))?;
+        let stamp = device.with_retry(|| device.stamps().take(|fence| device.has_passed(fence)))?;
         Ok(Arc::new(Event { device: device.clone(), at: Mutex::new(Point { stamp, fence: None }) }))
     }
 
@@ -42,18 +42,18 @@ impl Event {
     ///
     /// # Errors
     /// The channel's fault, `NV_ERR_TIMEOUT` if the ring stays full, and an error that RM gives if there is no memory.
-    pub fn record(&self, lane: &Lane) -> RmResult<u64> {
+    pub fn record(&self, queue: &Queue) -> RmResult<u64> {
         let mut at = self.at.lock();
         // Another queue may not have reached the event's earlier place yet, and would write its time to the same
         // memory.
-        if at.fence.is_some_and(|fence| split(fence).0 != lane.number() && !self.device.has_passed(fence)) {
+        if at.fence.is_some_and(|fence| split(fence).0 != queue.number() && !self.device.has_passed(fence)) {
             at.stamp = self.device.stamps().take(|fence| self.device.has_passed(fence))?;
         }
         let place = at.stamp.va();
-        let submission = lane.submit(|commands| {
+        let submission = queue.submit(|commands| {
             commands.stamp(place, 0);
         })?;
-        let fence = lane.fence_of(submission);
+        let fence = queue.fence_of(submission);
         at.stamp.written_by(fence);
         at.fence = Some(fence);
         Ok(fence)

@@ -1,10 +1,10 @@
 //! Waiting for the GPU, and the faults that stop it.
 
-use super::clues::Clues;
-use super::known::{Known, Located};
+use super::address_map::{AddressMap, Located};
+use super::backoff::Backoff;
+use super::diagnostics::Diagnostics;
 use super::library::stop::{Reason, Stop};
 use super::memory::Memory;
-use super::patience::Patience;
 use super::place::Place;
 use super::session::Session;
 use super::timeline::Timeline;
@@ -79,7 +79,7 @@ const MISALIGNED: u32 = 0x0f;
 const SHARED: [&str; 4] = ["LDS", "STS", "ATOMS", "LDGSTS"];
 
 /// The line of the log, with the function of each instruction behind its address.
-pub fn with_places(log: &str, known: &Known) -> String {
+pub fn with_places(log: &str, known: &AddressMap) -> String {
     const PC: &str = "pc 0x";
     let mut parts = log.split(PC);
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -115,7 +115,7 @@ pub struct Watch {
     /// The object that reads the records of the SMs. A channel without compute has none.
     debugger: Option<u32>,
     channel: u32,
-    clues: Arc<Clues>,
+    diagnostics: Arc<Diagnostics>,
     /// The fault, after it was asked for the first time. The channel may not exist any more afterwards.
     fault: OnceLock<FaultInfo>,
 }
@@ -130,7 +130,7 @@ impl Watch {
         notifier: Memory,
         compute: Option<u32>,
         channel: u32,
-        clues: &Arc<Clues>,
+        diagnostics: &Arc<Diagnostics>,
     ) -> RmResult<Watch> {
         let debugger = match compute {
             None => None,
@@ -142,8 +142,8 @@ impl Watch {
         };
         let notifier = Arc::new(notifier);
         let status = Place::of(&notifier, offset_of!(nvgpu_notification, info16) as u64, 4)?;
-        let (session, clues) = (session.clone(), clues.clone());
-        Ok(Watch { session, notifier, status, debugger, channel, clues, fault: OnceLock::new() })
+        let (session, diagnostics) = (session.clone(), diagnostics.clone());
+        Ok(Watch { session, notifier, status, debugger, channel, diagnostics, fault: OnceLock::new() })
     }
 
     /// Whether the channel was stopped. This costs one read of memory.
@@ -184,7 +184,7 @@ impl Watch {
             }
         }
         if info.cause == Cause::Trap {
-            info.stop = self.clues.stop();
+            info.stop = self.diagnostics.stop();
             info.cause = match &info.stop {
                 None => Cause::Trap,
                 Some(Stop { reason: Reason::Assert { .. }, .. }) => Cause::Assert,
@@ -196,7 +196,7 @@ impl Watch {
 
     /// Adds what the device and the kernel know. This is done only once.
     fn keep(&self, mut info: FaultInfo) -> FaultInfo {
-        let known = self.clues.known();
+        let known = self.diagnostics.known();
         info.place = info.pc.and_then(|pc| known.place(pc));
         info.insight = self.session.rm().insight(self.channel);
         if let Some(insight) = &info.insight {
@@ -247,14 +247,14 @@ impl Watch {
             }
             std::hint::spin_loop();
         }
-        let mut patience = Patience::new(deadline);
+        let mut backoff = Backoff::new(deadline);
         loop {
             let progress = self.step();
-            if let Some(result) = self.verdict(timeline, fence) {
+            if let Some(result) = self.outcome(timeline, fence) {
                 return result;
             }
-            if patience.is_over() {
-                let (completed, waited) = (timeline.completed(), patience.waited());
+            if backoff.is_over() {
+                let (completed, waited) = (timeline.completed(), backoff.waited());
                 fail!(
                     NV_ERR_TIMEOUT,
                     "fence {fence} is pending after {waited:?}: submission {completed} of {last} has finished, and \
@@ -263,13 +263,13 @@ impl Watch {
                 );
             }
             if !progress {
-                std::thread::sleep(patience.next_sleep());
+                std::thread::sleep(backoff.next_sleep());
             }
         }
     }
 
     /// The result of submission `fence`. It is `None` while the submission is pending.
-    pub fn verdict(&self, timeline: &Timeline, fence: u64) -> Option<RmResult<()>> {
+    pub fn outcome(&self, timeline: &Timeline, fence: u64) -> Option<RmResult<()>> {
         // The order matters: a release that came before the fault still counts.
         let stopped = self.is_stopped();
         let kmd = self.session.rm().kmd();
@@ -302,7 +302,7 @@ impl Probe {
     /// executes one step.
     pub fn look(&self) -> Option<RmResult<()>> {
         self.watch.step();
-        self.watch.verdict(&self.timeline, self.submission)
+        self.watch.outcome(&self.timeline, self.submission)
     }
 }
 

@@ -28,7 +28,7 @@ const TRIES: usize = 3;
 /// How many launches follow each other without a wait.
 const LAUNCHES: u64 = 64;
 /// A measurement that takes longer than this fails. A GPU that works is much faster.
-const PATIENCE: Option<Duration> = Some(Duration::from_secs(60));
+const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
 
 /// A device with the kernels that measure, and memory for them.
 struct Bench<'a> {
@@ -78,7 +78,7 @@ impl Bench<'_> {
         for _ in 0..times {
             fence = self.device.launch(&kernel, &launch, arguments)?;
         }
-        self.device.wait(fence, PATIENCE).during(|| format!("measuring with the kernel '{name}'"))
+        self.device.wait(fence, DEADLINE).during(|| format!("measuring with the kernel '{name}'"))
     }
 
     /// Operations per second. Each operation of a thread counts as `operations`.

@@ -3,10 +3,10 @@
 use super::cubin::{Cubin, Kernel};
 use super::device::Device;
 use super::heap::Piece;
+use super::launch_images::LaunchImages;
 use super::library::Library;
 use super::memory::Memory;
 use super::params::{Home, Layout};
-use super::ready::Ready;
 use crate::status::{RmError, RmResult, fail};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ pub struct KernelRef {
     module: Arc<Module>,
     index: usize,
     layout: Layout,
-    ready: Mutex<Ready>,
+    ready: Mutex<LaunchImages>,
     /// The launch images for queues other than the device's own, by the numbers of the queues.
-    others: Vec<(u64, Ready)>,
+    others: Vec<(u64, LaunchImages)>,
 }
 
 impl Module {
@@ -50,7 +50,7 @@ impl Module {
         memory.write(0, &bytes)?;
         memory.zero_from(bytes.len() as u64)?;
         let cubin = Arc::new(cubin);
-        device.base().clues().known().loaded(home.module, &cubin);
+        device.base().diagnostics().known().loaded(home.module, &cubin);
         Ok(Arc::new(Module { device: device.clone(), cubin, memory, home }))
     }
 
@@ -77,7 +77,7 @@ impl Module {
                 module: self.clone(),
                 index,
                 layout: Layout::of(&kernels[index]),
-                ready: Mutex::new(Ready::new(&kernels[index])),
+                ready: Mutex::new(LaunchImages::new(&kernels[index])),
                 others: Vec::new(),
             }),
             None => {
@@ -137,7 +137,7 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         self.device.finish_all();
-        self.device.base().clues().known().unloaded(self.home.module);
+        self.device.base().diagnostics().known().unloaded(self.home.module);
     }
 }
 
@@ -153,7 +153,7 @@ impl KernelRef {
     }
 
     /// The launch images of the kernel for the device's own queue.
-    pub fn ready(&self) -> &Mutex<Ready> {
+    pub fn ready(&self) -> &Mutex<LaunchImages> {
         &self.ready
     }
 
@@ -165,14 +165,14 @@ impl KernelRef {
     /// For a caller that has the kernel alone: the module, the layout of arguments, and the launch images for the device's own
     /// queue.
     #[inline]
-    pub fn parts(&mut self) -> (&Arc<Module>, &Layout, &mut Ready) {
+    pub fn parts(&mut self) -> (&Arc<Module>, &Layout, &mut LaunchImages) {
         (&self.module, &self.layout, self.ready.get_mut())
     }
 
     /// For a caller that has the kernel alone: the layout of arguments, and the launch images for the queue with this number, if
     /// the queue has any.
     #[inline]
-    pub fn images_for(&mut self, queue: u64) -> Option<(&Layout, &mut Ready)> {
+    pub fn images_for(&mut self, queue: u64) -> Option<(&Layout, &mut LaunchImages)> {
         if queue == 0 {
             return Some((&self.layout, self.ready.get_mut()));
         }
@@ -182,16 +182,16 @@ impl KernelRef {
 
     /// For a caller that has the kernel alone: the module, the index, the layout of arguments, and the launch images for the queue
     /// with this number.
-    pub fn parts_on(&mut self, queue: u64) -> (&Arc<Module>, usize, &Layout, &mut Ready) {
+    pub fn parts_on(&mut self, queue: u64) -> (&Arc<Module>, usize, &Layout, &mut LaunchImages) {
         if queue == 0 {
             return (&self.module, self.index, &self.layout, self.ready.get_mut());
         }
         let found = self.others.iter().position(|(number, _)| *number == queue);
         let at = found.unwrap_or_else(|| {
             // Images for queues that have ended are removed.
-            let lanes = self.module.device.lanes();
-            self.others.retain(|(number, _)| matches!(lanes.find(*number), Ok(Some(_))));
-            self.others.push((queue, Ready::new(self.module.kernel_at(self.index))));
+            let queues = self.module.device.queues();
+            self.others.retain(|(number, _)| matches!(queues.find(*number), Ok(Some(_))));
+            self.others.push((queue, LaunchImages::new(self.module.kernel_at(self.index))));
             self.others.len() - 1
         });
         (&self.module, self.index, &self.layout, &mut self.others[at].1)
@@ -208,8 +208,8 @@ impl Drop for KernelRef {
         let device = &self.module.device;
         device.finish(self.ready.get_mut().last());
         for (queue, ready) in &self.others {
-            if let Ok(Some(lane)) = device.lanes().find(*queue) {
-                device.finish(lane.fence_of(ready.last()));
+            if let Ok(Some(queue)) = device.queues().find(*queue) {
+                device.finish(queue.fence_of(ready.last()));
             }
         }
     }

@@ -28,17 +28,17 @@ impl Device {
 
     /// Prints the messages that kernels have written so far, if the device has a printer, and what the kernel reports about mistakes.
     pub(super) fn print(&self) {
-        if self.base().clues().prints() {
+        if self.base().diagnostics().prints() {
             self.print_now();
         }
     }
 
     #[cold]
     fn print_now(&self) {
-        if self.base().clues().is_checked() {
+        if self.base().diagnostics().is_checked() {
             self.print_reports();
         }
-        let Some(library) = self.base().clues().library() else { return };
+        let Some(library) = self.base().diagnostics().library() else { return };
         let Some(printer) = self.printing().printer.lock().clone() else { return };
         let turn = self.printing().turn.lock();
         // The printer may wait for the device, and then the same thread comes here a second time.
@@ -55,7 +55,7 @@ impl Device {
 
     /// Whether all work that the device was given has ended.
     fn nothing_runs(&self) -> bool {
-        !self.base().clues().has_replays() && self.is_quiet()
+        !self.base().diagnostics().has_replays() && self.is_quiet()
     }
 
     /// Removes what a fault left incomplete: a message that was being written, and a heap that was being changed.
@@ -64,7 +64,7 @@ impl Device {
     /// None in practice, because the memory of the library has room for what is written.
     pub(super) fn tidy_up(&self) -> RmResult<()> {
         self.print();
-        if let Some(library) = self.base().clues().library()
+        if let Some(library) = self.base().diagnostics().library()
             && self.nothing_runs()
             && library.repair()?
         {
@@ -77,7 +77,7 @@ impl Device {
 
     /// How much memory kernels get for `malloc` and `printf`.
     pub fn sizes(&self) -> Sizes {
-        self.base().clues().sizes()
+        self.base().diagnostics().sizes()
     }
 
     /// Changes the size of the heap of `malloc`. Waits until all earlier work has finished.
@@ -87,11 +87,11 @@ impl Device {
     /// fault of a channel.
     pub fn set_heap(&self, bytes: u64) -> RmResult<()> {
         let bytes = Sizes::heap(bytes)?;
-        if let Some(library) = self.base().clues().library() {
+        if let Some(library) = self.base().diagnostics().library() {
             self.quieten("the heap of malloc")?;
             library.resize_heap(bytes)?;
         }
-        self.base().clues().set_sizes(|sizes| sizes.heap = bytes);
+        self.base().diagnostics().set_sizes(|sizes| sizes.heap = bytes);
         Ok(())
     }
 
@@ -101,16 +101,16 @@ impl Device {
     /// 0x1F if the size is too large, 0x63 if the device has replays, 0x51 if there is not enough memory; the fault of a channel.
     pub fn set_printf(&self, bytes: u64) -> RmResult<()> {
         let bytes = Sizes::printf(bytes)?;
-        if let Some(library) = self.base().clues().library() {
+        if let Some(library) = self.base().diagnostics().library() {
             self.quieten("the buffer of printf")?;
             library.resize_ring(bytes)?;
         }
-        self.base().clues().set_sizes(|sizes| sizes.printf = bytes);
+        self.base().diagnostics().set_sizes(|sizes| sizes.printf = bytes);
         Ok(())
     }
 
     fn quieten(&self, what: &str) -> RmResult<()> {
-        if self.base().clues().has_replays() {
+        if self.base().diagnostics().has_replays() {
             fail!(NV_ERR_STATE_IN_USE, "{what} cannot change while the device has replays: destroy them first");
         }
         self.synchronize()

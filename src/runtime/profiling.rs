@@ -1,7 +1,7 @@
 //! Profiles of a device: the receiver of its records, and the delivery.
 
-use super::lane::Lane;
 use super::profile::Record;
+use super::queue::Queue;
 use crate::status::{RmResult, fail};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -65,9 +65,9 @@ impl Profiling {
 
     /// Delivers the work that a queue has finished since the last time. No lock is held meanwhile, so that the receiver
     /// may use the device.
-    pub fn deliver(&self, lane: &Lane) {
+    pub fn deliver(&self, queue: &Queue) {
         let Some(report) = self.report.lock().clone() else { return };
-        for record in lane.recorded() {
+        for record in queue.recorded() {
             report(&record);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::cubin::kernel::STACK_RESERVE;
 use super::device::Device;
-use super::lane::{FIRST_LOCAL, LOCAL_UNIT, Lane, MOST_LOCAL};
+use super::queue::{FIRST_LOCAL, LOCAL_UNIT, MOST_LOCAL, Queue};
 use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
@@ -31,16 +31,16 @@ impl Device {
             fail!(NV_ERR_INVALID_ARGUMENT, "a stack of {bytes} bytes: a thread has at most {MOST_STACK}");
         }
         let local = (bytes as u32 + STACK_RESERVE).next_multiple_of(LOCAL_UNIT).max(FIRST_LOCAL);
-        let lanes = self.lanes().all();
-        let all = || std::iter::once(self.own()).chain(lanes.iter().map(Arc::as_ref));
+        let queues = self.queues().all();
+        let all = || std::iter::once(self.own()).chain(queues.iter().map(Arc::as_ref));
         // Nothing has changed yet when a queue turns out to be stopped.
-        all().try_for_each(Lane::check)?;
-        let before: Vec<u32> = all().map(Lane::local_memory).collect();
-        for (at, lane) in all().enumerate() {
-            if let Err(e) = lane.set_local(self.base(), local) {
-                for (lane, local) in all().zip(before).take(at) {
-                    if let Err(again) = lane.set_local(self.base(), local) {
-                        tracing::warn!("queue {} keeps its new stack: {again}", lane.number());
+        all().try_for_each(Queue::check)?;
+        let before: Vec<u32> = all().map(Queue::local_memory).collect();
+        for (at, queue) in all().enumerate() {
+            if let Err(e) = queue.set_local(self.base(), local) {
+                for (queue, local) in all().zip(before).take(at) {
+                    if let Err(again) = queue.set_local(self.base(), local) {
+                        tracing::warn!("queue {} keeps its new stack: {again}", queue.number());
                     }
                 }
                 return Err(e);

@@ -1,8 +1,8 @@
 //! Hands work over between queues and other drivers, with syncpoints and sync files.
 
 use super::device::Device;
-use super::lane::split;
-use super::queues::QueueRef;
+use super::queue::split;
+use super::queue_ref::QueueRef;
 use super::session::Session;
 use crate::rm::syncpoints::{SyncPoint, UserSyncpoint};
 use crate::status::{RmResult, fail};
@@ -45,11 +45,11 @@ impl Device {
     /// # Errors
     /// 0x1F if the fence was never given out, or if its queue was destroyed; the fault of a channel; an error that RM gives.
     pub fn syncpoint(&self, fence: u64) -> RmResult<SyncPoint> {
-        let Some(lane) = self.lane(fence)? else {
+        let Some(queue) = self.queue(fence)? else {
             fail!(NV_ERR_INVALID_ARGUMENT, "the queue of fence {fence:#x} has ended: its fences have passed");
         };
-        lane.check_given(split(fence).1)?;
-        lane.signal(self.base())
+        queue.check_given(split(fence).1)?;
+        queue.signal(self.base())
     }
 
     /// The same as a Linux sync file.
@@ -74,7 +74,7 @@ impl QueueRef {
                 fail!(NV_ERR_INVALID_ARGUMENT, "syncpoint {id}: the system has {}, from 0", map.count);
             }
             let at = map.base + u64::from(*id) * map.step;
-            self.lane().submit(|commands| {
+            self.queue().submit(|commands| {
                 commands.acquire_syncpoint(at, *threshold);
             })?;
         }

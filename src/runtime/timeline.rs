@@ -1,6 +1,6 @@
 //! How far the GPU has come with the work of a queue.
 
-use super::lost::Lost;
+use super::lost_work::LostWork;
 use super::memory::{Cache, Memory};
 use super::place::{Place, Width};
 use super::session::Session;
@@ -12,7 +12,7 @@ use tegrarm_abi::rm::status::*;
 /// The GPU's progress: the number of the last submission that has finished.
 pub struct Timeline {
     memory: Arc<Memory>,
-    lost: Lost,
+    lost: LostWork,
     /// How many channels have used the timeline so far.
     channels: AtomicU64,
 }
@@ -43,7 +43,7 @@ impl Timeline {
     /// An error that RM gives if there is no memory.
     pub fn new(session: &Arc<Session>) -> RmResult<Timeline> {
         let memory = Arc::new(Memory::new(session, 4096, Cache::Cached)?);
-        Ok(Timeline { memory, lost: Lost::default(), channels: AtomicU64::new(0) })
+        Ok(Timeline { memory, lost: LostWork::default(), channels: AtomicU64::new(0) })
     }
 
     /// Counts another channel, which is made for a new queue or after a fault. Returns the number of channels so far.

@@ -1,7 +1,7 @@
 //! Waits for several fences, and notifications about one fence.
 
+use super::backoff::Backoff;
 use super::device::Device;
-use super::patience::Patience;
 use crate::status::{RmError, RmResult, fail};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::os::fd::OwnedFd;
@@ -14,8 +14,8 @@ impl Device {
     /// # Errors
     /// Those of [`Device::wait`], for the first fence in the list that fails.
     pub fn wait_all(&self, fences: &[u64], deadline: Option<Duration>) -> RmResult<()> {
-        let patience = Patience::new(deadline);
-        fences.iter().try_for_each(|fence| self.wait(*fence, patience.left()))
+        let backoff = Backoff::new(deadline);
+        fences.iter().try_for_each(|fence| self.wait(*fence, backoff.left()))
     }
 
     /// Waits until one of the fences has passed. Returns its index in the list. If there are several, it is the first
@@ -28,7 +28,7 @@ impl Device {
         if fences.is_empty() {
             fail!(NV_ERR_INVALID_ARGUMENT, "no fence to wait for");
         }
-        let mut patience = Patience::new(deadline);
+        let mut backoff = Backoff::new(deadline);
         loop {
             let mut failure = None;
             for (at, fence) in fences.iter().enumerate() {
@@ -44,11 +44,11 @@ impl Device {
             if let Some(e) = failure {
                 return Err(e);
             }
-            if patience.is_over() {
-                let (count, waited) = (fences.len(), patience.waited());
+            if backoff.is_over() {
+                let (count, waited) = (fences.len(), backoff.waited());
                 fail!(NV_ERR_TIMEOUT, "none of {count} fences has passed after {waited:?}");
             }
-            std::thread::sleep(patience.next_sleep());
+            std::thread::sleep(backoff.next_sleep());
         }
     }
 
@@ -59,8 +59,8 @@ impl Device {
     /// system gives no thread.
     pub fn notify(&self, fence: u64, tell: impl FnOnce(RmResult<()>) + Send + 'static) -> RmResult<()> {
         let probe = self.probe(fence)?;
-        self.herald().start()?;
-        self.herald().when(probe, Box::new(tell));
+        self.notifier_thread().start()?;
+        self.notifier_thread().when(probe, Box::new(tell));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The host memory behind a buffer.
 #![allow(unsafe_code)]
 
-use super::drawer::Kept;
+use super::keeper::Kept;
 use super::mappings::Share;
 use super::whole;
 use memmap2::{MmapOptions, MmapRaw};

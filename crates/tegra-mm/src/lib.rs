@@ -3,7 +3,7 @@
 
 mod backing;
 mod buddy;
-mod drawer;
+mod keeper;
 mod mappings;
 pub mod memfd;
 mod page_table;
@@ -11,6 +11,6 @@ pub mod whole;
 
 pub use backing::{Backing, Nature, SYNCPOINT_STRIDE};
 pub use buddy::{Buddy, PageClass};
-pub use drawer::{Kept, keep_here};
+pub use keeper::{Kept, keep_here};
 pub use mappings::most as mappings_for_buffers;
 pub use page_table::{Access, Extent, FaultKind, MmuFault, PageTable};

@@ -99,7 +99,7 @@ fn dup_from(fd: &OwnedFd, lowest: RawFd) -> Result<OwnedFd, Errno> {
 
 /// The lowest descriptor number for the simulator itself. The first call raises the soft limit of open files to the
 /// hard limit, because doorbell pages, events and the first buffers cost the simulator descriptors that a board's
-/// kernel does not take. Later buffers cost none: see [`super::drawer`].
+/// kernel does not take. Later buffers cost none: see [`super::keeper`].
 fn own_base() -> RawFd {
     static BASE: OnceLock<RawFd> = OnceLock::new();
     *BASE.get_or_init(|| {

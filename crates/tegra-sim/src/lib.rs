@@ -20,7 +20,7 @@
 mod board;
 pub mod kmsg;
 pub mod listing;
-pub mod patience;
+pub mod slow_kernels;
 pub mod supervisor;
 
 pub use board::{SimKmd, boot};

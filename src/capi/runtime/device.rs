@@ -9,7 +9,7 @@ use super::pointers::{give, give_any, present};
 use super::printf::print_to_standard_output;
 use crate::runtime::device::Device;
 use crate::runtime::fault::{Cause, FaultInfo};
-use crate::runtime::queues::QueueRef;
+use crate::runtime::queue_ref::QueueRef;
 use crate::status::fail;
 use std::ffi::c_char;
 use std::time::Duration;

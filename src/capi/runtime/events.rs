@@ -63,7 +63,7 @@ pub unsafe extern "C" fn tegrarm_event_record(
         if !Arc::ptr_eq(event.device(), queue.device()) {
             fail!(NV_ERR_INVALID_ARGUMENT, "the event and the queue belong to two devices");
         }
-        let given = event.record(queue.lane())?;
+        let given = event.record(queue.queue())?;
         // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_event_record` asks of its caller.
         unsafe { give_any(fence, given) };
         Ok(())

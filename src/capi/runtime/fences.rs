@@ -50,7 +50,7 @@ unsafe fn list(fences: *const NvU64, count: NvU32) -> RmResult<Vec<u64>> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_fence(queue: *mut tegrarm_queue, fence: *mut NvU64) -> NV_STATUS {
     status(|| {
-        let last = QUEUES.get(queue)?.lane().fence();
+        let last = QUEUES.get(queue)?.queue().fence();
         // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_fence` asks of its caller.
         unsafe { give(fence, last, "fence") }
     })

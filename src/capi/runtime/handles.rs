@@ -7,7 +7,7 @@ use crate::runtime::device::{CLOSE_DEADLINE, Device};
 use crate::runtime::event::Event;
 use crate::runtime::hostobj::HostObject;
 use crate::runtime::module::{KernelRef, Module};
-use crate::runtime::queues::QueueRef;
+use crate::runtime::queue_ref::QueueRef;
 use crate::runtime::replay::Replay;
 use crate::status::RmResult;
 use std::sync::Arc;

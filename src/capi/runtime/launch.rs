@@ -9,7 +9,7 @@ use super::queues::check_priority;
 use crate::runtime::launch::{Launch, LaunchError};
 use crate::runtime::module::KernelRef;
 use crate::runtime::params::Layout;
-use crate::runtime::queues::QueueRef;
+use crate::runtime::queue_ref::QueueRef;
 use crate::status::{RmError, RmResult, fail};
 use std::cmp::Ordering;
 use std::ffi::c_void;
@@ -148,16 +148,16 @@ unsafe fn launch_now_on(
     if !Arc::ptr_eq(queue.device(), kernel.module().device()) {
         return None;
     }
-    let lane = queue.lane();
-    let (layout, ready) = kernel.images_for(lane.number())?;
+    let queue = queue.queue();
+    let (layout, ready) = kernel.images_for(queue.number())?;
     // SAFETY: this function asks its caller for that.
-    let turn = lane.turn(ready, &unsafe { sizes(config) })?;
+    let turn = queue.turn(ready, &unsafe { sizes(config) })?;
     let to = turn.arguments();
     // SAFETY: as in `launch_now`.
     if !unsafe { gather_now(layout, kernel_params, param_count, to.cpu(), to.len()) } {
         return None;
     }
-    let given = lane.fence_of(turn.launch());
+    let given = queue.fence_of(turn.launch());
     // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.
     unsafe { give_any(fence, given) };
     Some(())
@@ -182,7 +182,7 @@ unsafe fn launch(
     let queue = named.unwrap_or_else(|| QueueRef::own(held.module().device()));
     // SAFETY: `config` is what `check` asks of this function's caller, and then a whole structure.
     let launch = unsafe {
-        check(config, &held, param_count, queue.lane().level())?;
+        check(config, &held, param_count, queue.queue().level())?;
         sizes(config)
     };
     let given = queue.launch(&mut held, &launch, |layout, to| {

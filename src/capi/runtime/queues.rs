@@ -5,8 +5,8 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{DEVICES, QUEUES};
 use super::opaque::{tegrarm_device, tegrarm_queue};
 use super::pointers::{extended, give, present};
-use crate::runtime::queue::{Kind, Plan};
-use crate::runtime::queues::QueueRef;
+use crate::runtime::channel::{Kind, Plan};
+use crate::runtime::queue_ref::QueueRef;
 use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::ctrl_a06c::*;
@@ -193,7 +193,7 @@ pub extern "C" fn tegrarm_queue_destroy(queue: *mut tegrarm_queue) -> NV_STATUS 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_queue_number(queue: *mut tegrarm_queue, number: *mut NvU32) -> NV_STATUS {
     status(|| {
-        let found = QUEUES.get(queue)?.lane().number();
+        let found = QUEUES.get(queue)?.queue().number();
         // SAFETY: `number` is NULL or valid for writes, as `tegrarm_queue_number` asks of its caller.
         unsafe { give(number, found as NvU32, "number") }
     })

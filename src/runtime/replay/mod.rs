@@ -10,7 +10,7 @@ mod pace;
 pub mod record;
 mod steps;
 
-pub use steps::{Channel, Copy, Counter, MOST_WORDS, Patch, Source, Step, Value};
+pub use steps::{Copy, Counter, MOST_WORDS, Patch, RingPlaces, Source, Step, Value};
 
 use super::device::{CLOSE_DEADLINE, Device};
 use super::place::{Place, Width};
@@ -34,7 +34,7 @@ pub struct Replay {
     /// The number that a run adds to the timeline.
     per_run: u64,
     kick: Counter,
-    channels: Vec<Channel>,
+    channels: Vec<RingPlaces>,
     inputs: Vec<Copy>,
     steps: Vec<Step>,
     outputs: Vec<Copy>,
@@ -134,7 +134,7 @@ impl Replay {
     /// # Errors
     /// `NV_ERR_INVALID_STATE` after the first run, and `NV_ERR_INVALID_ARGUMENT` if the replay has its own channel or
     /// the number of the ring's entries is no power of two.
-    pub fn channel(&mut self, channel: Channel) -> RmResult<u32> {
+    pub fn channel(&mut self, channel: RingPlaces) -> RmResult<u32> {
         self.lent()?;
         if channel.entries < 2 || !channel.entries.is_power_of_two() {
             fail!(NV_ERR_INVALID_ARGUMENT, "a ring of {} entries: no power of two", channel.entries);
@@ -253,7 +253,7 @@ impl Replay {
 
     #[inline]
     fn is_stopped(&self) -> bool {
-        self.channels.iter().any(Channel::is_stopped)
+        self.channels.iter().any(RingPlaces::is_stopped)
     }
 
     #[inline]

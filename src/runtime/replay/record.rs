@@ -1,19 +1,19 @@
 //! Records the work of a device: launches and copies become words, descriptors and parameter banks in memory that is
 //! kept.
 
-use super::{Channel, Counter, Patch, Replay, Source, Step, Value};
+use super::{Counter, Patch, Replay, RingPlaces, Source, Step, Value};
 use crate::runtime::base::refused;
 use crate::runtime::buffer::{Buffer, ranges};
-use crate::runtime::clues::Replaying;
+use crate::runtime::channel::{Channel, ENTRIES, GP_PUT, Plan, RING_BYTES};
 use crate::runtime::commands::Commands;
 use crate::runtime::cubin::kernel::Parameter;
 use crate::runtime::device::Device;
+use crate::runtime::diagnostics::Replaying;
 use crate::runtime::launch::Launch;
+use crate::runtime::launch_template::LaunchTemplate;
 use crate::runtime::memory::{Cache, Memory};
 use crate::runtime::module::{KernelRef, Module};
 use crate::runtime::place::{Place, Width};
-use crate::runtime::prepared::Prepared;
-use crate::runtime::queue::{ENTRIES, GP_PUT, Plan, Queue, RING_BYTES};
 use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
@@ -25,7 +25,7 @@ const DATA_ALIGN: u64 = 256;
 /// What the replay of a device has in addition to its steps.
 pub struct Own {
     /// It is declared first, because the channel must end before the memory that it uses.
-    queue: Queue,
+    channel: Channel,
     _replaying: Replaying,
     device: Arc<Device>,
     words: Commands<Vec<u32>>,
@@ -60,14 +60,15 @@ impl Own {
     /// # Errors
     /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(device: &Arc<Device>) -> RmResult<Own> {
-        let mut queue = Queue::open(device.session(), device.base().doorbell(), Plan::PLAIN, device.base().clues())?;
-        device.base().set_up(&mut queue)?;
+        let mut channel =
+            Channel::open(device.session(), device.base().doorbell(), Plan::PLAIN, device.base().diagnostics())?;
+        device.base().set_up(&mut channel)?;
         let mut words = Commands::new(Vec::new());
         // A run comes after all work that the device got before it.
         let fence_at = words.acquire(device.own().timeline().va(), 0);
         Ok(Own {
-            queue,
-            _replaying: device.base().clues().begin_replay(),
+            channel,
+            _replaying: device.base().diagnostics().begin_replay(),
             device: device.clone(),
             words,
             fence_at,
@@ -85,7 +86,7 @@ impl Own {
     /// Counts the launches of one run.
     #[inline]
     pub fn count_run(&self) {
-        self.queue.count_launches(self.launches.len() as u64);
+        self.channel.count_launches(self.launches.len() as u64);
     }
 
     /// The device that the replay belongs to.
@@ -98,12 +99,12 @@ impl Own {
     /// # Errors
     /// There are none in practice, because the timeline has room for its number.
     pub fn signal(&self) -> RmResult<Place> {
-        Place::of(self.queue.timeline().memory(), 0, 8)
+        Place::of(self.channel.timeline().memory(), 0, 8)
     }
 
     /// The number of the timeline before the first run.
     pub fn first(&self) -> u64 {
-        self.queue.last()
+        self.channel.last()
     }
 
     /// Fails with the fault if the channel was stopped.
@@ -111,7 +112,7 @@ impl Own {
     /// # Errors
     /// The channel's fault.
     pub fn check(&self) -> RmResult<()> {
-        self.queue.watch().check()
+        self.channel.watch().check()
     }
 
     /// Makes the next command run when the one before it has finished.
@@ -142,7 +143,7 @@ impl Own {
         fill: impl FnOnce(&mut [u8]) -> RmResult<()>,
     ) -> RmResult<u32> {
         let k = kernel.kernel();
-        let mut prepared = Prepared::new(k);
+        let mut prepared = LaunchTemplate::new(k);
         fill(prepared.arguments())?;
         let local = self.local.max(k.local_memory().next_power_of_two());
         let home = kernel.module().home();
@@ -176,15 +177,15 @@ impl Own {
     /// # Errors
     /// `NV_ERR_INVALID_STATE` if nothing was recorded, and an error that RM gives. After such a failure the call can be
     /// repeated.
-    pub fn seal(&mut self) -> RmResult<(Channel, Vec<Step>)> {
+    pub fn seal(&mut self) -> RmResult<(RingPlaces, Vec<Step>)> {
         if self.commands == 0 {
             fail!(NV_ERR_INVALID_STATE, "nothing was recorded");
         }
         if self.arena.is_none() {
-            self.arena = Some(self.device.base().local_memory(&mut self.queue, self.local)?);
+            self.arena = Some(self.device.base().local_memory(&mut self.channel, self.local)?);
         }
         let mut words = Commands::new(self.words.clone().finish());
-        let end = words.release(self.queue.timeline().va(), 0);
+        let end = words.release(self.channel.timeline().va(), 0);
         let words = words.finish();
         let program = Arc::new(Memory::new(self.device.session(), words.len() as u64 * 4, Cache::WriteCombined)?);
         program.write(0, zerocopy::IntoBytes::as_bytes(&words[..]))?;
@@ -197,19 +198,19 @@ impl Own {
         }
         steps.push(Step::push(0, program.va(), words.len() as u32)?);
         self.program = Some(program);
-        Ok((self.channel()?, steps))
+        Ok((self.ring_places()?, steps))
     }
 
-    fn channel(&self) -> RmResult<Channel> {
-        let ring = self.queue.ring();
-        Ok(Channel {
+    fn ring_places(&self) -> RmResult<RingPlaces> {
+        let ring = self.channel.ring();
+        Ok(RingPlaces {
             ring: Place::of(&ring.area, 0, RING_BYTES)?,
             entries: ENTRIES,
             gp_put: Place::of(&ring.area, GP_PUT, 4)?,
             doorbell: Place::doorbell(&ring.doorbell),
             token: ring.token,
             put: Counter::Own(ring.put.into()),
-            status: Some(self.queue.watch().status_word().clone()),
+            status: Some(self.channel.watch().status_word().clone()),
         })
     }
 }

@@ -1,8 +1,8 @@
 //! The steps of a replay, which each run executes.
 
+use crate::runtime::channel::{announce, entry};
 use crate::runtime::fault::says_stopped;
 use crate::runtime::place::{Place, Width};
-use crate::runtime::queue::{announce, entry};
 use crate::status::{RmResult, fail};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::DeviceMem;
@@ -119,7 +119,7 @@ impl Patch {
 }
 
 /// A ring, and the means to submit what is written to it.
-pub struct Channel {
+pub struct RingPlaces {
     /// The ring, whose entries have 8 bytes.
     pub ring: Place,
     /// The number of entries, a power of two.
@@ -164,7 +164,7 @@ impl Counter {
     }
 }
 
-impl Channel {
+impl RingPlaces {
     /// Submits words: writes the entry and the pointer, and rings the doorbell after a barrier.
     #[inline]
     pub fn push(&mut self, entry: u64) {
@@ -220,7 +220,7 @@ impl Step {
 
     /// Executes the step.
     #[inline]
-    pub fn run(&self, channels: &mut [Channel], now: &Now<'_>) {
+    pub fn run(&self, channels: &mut [RingPlaces], now: &Now<'_>) {
         match self {
             Step::Patch(patch) => patch.run(now),
             Step::Push { channel, entry } => channels[*channel].push(*entry),

@@ -4,9 +4,9 @@ mod alloc;
 mod buffer;
 mod cache;
 mod client;
-mod elsewhere;
 mod from_va;
 mod heaps;
+mod ivm;
 mod pages;
 mod rw;
 
@@ -65,9 +65,9 @@ static ROWS: &[NvmapRow] = nvmap_rows! {
     ALL NVMAP_IOC_GET_FD, true, EFAULT => get_fd;
     ALL NVMAP_IOC_FROM_FD, true, EFAULT => from_fd;
     ALL NVMAP_IOC_FROM_VA, true, EFAULT => from_va::from_va;
-    ALL NVMAP_IOC_FROM_IVC_ID, false, EFAULT => elsewhere::from_ivc_id;
-    ALL NVMAP_IOC_GET_IVC_ID, true, EFAULT => elsewhere::ivc_id;
-    ALL NVMAP_IOC_GET_IVM_HEAPS, true, EFAULT => elsewhere::ivm_heaps;
+    ALL NVMAP_IOC_FROM_IVC_ID, false, EFAULT => ivm::from_ivc_id;
+    ALL NVMAP_IOC_GET_IVC_ID, true, EFAULT => ivm::ivc_id;
+    ALL NVMAP_IOC_GET_IVM_HEAPS, true, EFAULT => ivm::ivm_heaps;
     ALL NVMAP_IOC_GUP_TEST, true, EFAULT => pages::gup_test;
     UNTIL_R36 NVMAP_IOC_SET_TAG_LABEL, false, EFAULT => set_tag_label;
     ALL NVMAP_IOC_GET_AVAILABLE_HEAPS, true, EINVAL => heaps::available;
@@ -78,12 +78,12 @@ static ROWS: &[NvmapRow] = nvmap_rows! {
     R39 NVMAP_IOC_QUERY_HEAP_PARAMS_NUMA, true, EFAULT => heaps::query_numa;
     R35 NVMAP_IOC_QUERY_HEAP_PARAMS_R35, true, EFAULT => heaps::query_r35;
     ALL NVMAP_IOC_DUP_HANDLE, true, EFAULT => duplicate;
-    ALL NVMAP_IOC_ALLOC_IVM, false, EFAULT => elsewhere::alloc_ivm;
-    ALL NVMAP_IOC_VPR_FLOOR_SIZE, false, EFAULT => elsewhere::vpr_floor_size;
-    SINCE_R36 NVMAP_IOC_GET_SCIIPCID, false, EFAULT => elsewhere::sciipc_id;
-    SINCE_R36 NVMAP_IOC_HANDLE_FROM_SCIIPCID, false, EFAULT => elsewhere::from_sciipc_id;
-    R35 NVMAP_IOC_GET_SCIIPCID_R35, false, EFAULT => elsewhere::sciipc_id_r35;
-    R35 NVMAP_IOC_HANDLE_FROM_SCIIPCID_R35, false, EFAULT => elsewhere::from_sciipc_id_r35;
+    ALL NVMAP_IOC_ALLOC_IVM, false, EFAULT => ivm::alloc_ivm;
+    ALL NVMAP_IOC_VPR_FLOOR_SIZE, false, EFAULT => ivm::vpr_floor_size;
+    SINCE_R36 NVMAP_IOC_GET_SCIIPCID, false, EFAULT => ivm::sciipc_id;
+    SINCE_R36 NVMAP_IOC_HANDLE_FROM_SCIIPCID, false, EFAULT => ivm::from_sciipc_id;
+    R35 NVMAP_IOC_GET_SCIIPCID_R35, false, EFAULT => ivm::sciipc_id_r35;
+    R35 NVMAP_IOC_HANDLE_FROM_SCIIPCID_R35, false, EFAULT => ivm::from_sciipc_id_r35;
     SINCE_R36 NVMAP_IOC_GET_FD_FOR_RANGE_FROM_LIST, false, EFAULT => pages::fd_for_range;
 };
 

@@ -1,7 +1,7 @@
 //! Starts a program under the supervisor and serves its calls until all processes that it started have ended.
 
-use super::leash::Leash;
 use super::outcome::{Exit, RunError};
+use super::outer::OuterLink;
 use super::processes::awaited;
 use super::spawn::{self, Filters};
 use super::view::View;
@@ -35,7 +35,7 @@ pub struct Options {
     /// Whether signals may interrupt calls that have been received, as on hosts before Linux 5.19.
     pub interruptible: bool,
     /// The socket to the outer process, which hangs up when that process ends.
-    pub leash: Option<Arc<Leash>>,
+    pub outer: Option<Arc<OuterLink>>,
 }
 
 /// Runs `command` with the board's nodes until it and all processes that it started have ended.
@@ -61,13 +61,13 @@ pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Ex
     let started = spawn::spawn_trapped(command, filters, view)?;
     supervisor.observe(|o| o.started(started.without_view.map_or(Ok(()), Err)));
     sys::hand_over_directly(started.listener.as_fd());
-    if let Some(leash) = &options.leash {
-        leash.holds(&started.listener);
+    if let Some(outer) = &options.outer {
+        outer.holds(&started.listener);
     }
     let serving = Service::start(supervisor.clone(), started.listener);
     let service =
         serving.map_err(|why| RunError::Host { what: "a thread", why }).inspect_err(|_| processes::end_all())?;
-    let exit = serve(&supervisor, &service, &signals, options.leash.as_deref(), Pid::from_raw(started.pid as i32));
+    let exit = serve(&supervisor, &service, &signals, options.outer.as_deref(), Pid::from_raw(started.pid as i32));
     supervisor.observe(|o| o.ended(service.trapped()));
     supervisor.kernel.shut_down();
     // Threads may still hold the supervisor, so that its directory is removed here and not when it is dropped.
@@ -78,7 +78,13 @@ pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Ex
 /// The time for which closes wait to be noticed if no call depends on them. Many closes are then noticed together.
 const PAUSE: Duration = Duration::from_millis(5);
 
-fn serve(supervisor: &Supervisor, service: &Service, signals: &SignalFd, mut leash: Option<&Leash>, root: Pid) -> Exit {
+fn serve(
+    supervisor: &Supervisor,
+    service: &Service,
+    signals: &SignalFd,
+    mut outer: Option<&OuterLink>,
+    root: Pid,
+) -> Exit {
     let mut exit = None;
     let mut looked = Instant::now();
     loop {
@@ -93,7 +99,7 @@ fn serve(supervisor: &Supervisor, service: &Service, signals: &SignalFd, mut lea
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
             PollFd::new(supervisor.closes.as_fd(), if resting { nothing } else { PollFlags::POLLIN }),
         ];
-        fds.extend(leash.map(|leash| PollFd::new(leash.as_fd(), nothing)));
+        fds.extend(outer.map(|outer| PollFd::new(outer.as_fd(), nothing)));
         if let Err(e) = poll(&mut fds, timeout)
             && e != Errno::EINTR
         {
@@ -119,7 +125,7 @@ fn serve(supervisor: &Supervisor, service: &Service, signals: &SignalFd, mut lea
         }
         if happened.get(3) == Some(&true) {
             tracing::error!("the process that was asked to run the programs was killed: they end");
-            leash = None;
+            outer = None;
             processes::end_all();
         }
     }

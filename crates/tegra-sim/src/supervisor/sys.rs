@@ -61,18 +61,18 @@ pub fn compile(passes: &[Trap], traps: &[Trap]) -> Vec<libc::sock_filter> {
     const NOTIFY: libc::sock_filter = op(RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF);
     const ALLOW: libc::sock_filter = op(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW);
     let mut program = vec![op(LOAD_WORD, 0, 0, ARCH), op(JUMP_EQUAL, 1, 0, OUR_ARCH), ALLOW];
-    let verdicts = passes.iter().map(|pass| (pass, ALLOW)).chain(traps.iter().map(|trap| (trap, NOTIFY)));
-    for (on, verdict) in verdicts {
+    let decisions = passes.iter().map(|pass| (pass, ALLOW)).chain(traps.iter().map(|trap| (trap, NOTIFY)));
+    for (on, decision) in decisions {
         program.push(op(LOAD_WORD, 0, 0, NR));
         match on.test {
-            None => program.extend([op(JUMP_EQUAL, 0, 1, on.nr as u32), verdict]),
+            None => program.extend([op(JUMP_EQUAL, 0, 1, on.nr as u32), decision]),
             Some(Test { arg, mask, value }) => program.extend([
                 op(JUMP_EQUAL, 0, 4, on.nr as u32),
                 // The low word comes first on both architectures.
                 op(LOAD_WORD, 0, 0, ARGS + 8 * u32::from(arg)),
                 op(AND, 0, 0, mask),
                 op(JUMP_EQUAL, 0, 1, value),
-                verdict,
+                decision,
             ]),
         }
     }

@@ -6,7 +6,7 @@ use super::super::handles::REPLAYS;
 use super::super::opaque::tegrarm_replay;
 use super::super::pointers::{extended, give_any, present};
 use crate::runtime::place::{Place, Width};
-use crate::runtime::replay::{Channel, Counter, Source, Value};
+use crate::runtime::replay::{Counter, RingPlaces, Source, Value};
 use crate::status::{RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn tegrarm_replay_add_channel(
         // SAFETY: each of these pointers is NULL or valid until the replay ends, as `tegrarm_replay_add_channel` asks
         // of its caller.
         let known = unsafe {
-            Channel {
+            RingPlaces {
                 ring: place(c.ring, Width::W8, "channel->ring")?,
                 entries: c.entries,
                 gp_put: place(c.gp_put, Width::W4, "channel->gp_put")?,

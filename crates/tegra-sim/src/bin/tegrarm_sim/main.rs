@@ -18,8 +18,8 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use tegra_gpu::{Gpu, finish_checks};
 use tegra_sim::listing::{self, Kind};
-use tegra_sim::supervisor::{self, Broken, Exit, Launches, Leash, Observer, Options, RunError, Side};
-use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, SimConfig, SimKmd, boot, kmsg, patience};
+use tegra_sim::supervisor::{self, Broken, Exit, Launches, Observer, Options, OuterLink, RunError, Side};
+use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, SimConfig, SimKmd, boot, kmsg, slow_kernels};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
 use tracing_subscriber::EnvFilter;
@@ -213,7 +213,7 @@ const NO_PROGRAM: i32 = 127;
 /// Runs a program with two processes of our own: see [`supervisor::divide`].
 fn run_it(run: &Run) -> ExitCode {
     match supervisor::divide() {
-        Ok(Side::Supervisor(leash)) => supervise(run, leash),
+        Ok(Side::Supervisor(outer)) => supervise(run, outer),
         Ok(Side::Outer(Exit::Code(code))) => ExitCode::from(code as u8),
         Ok(Side::Outer(Exit::Signal(signal))) => end_by(signal),
         Ok(Side::Killed(signal)) => {
@@ -225,9 +225,9 @@ fn run_it(run: &Run) -> ExitCode {
 }
 
 /// Runs the program in the supervisor's process. The other process is told how the program ended.
-fn supervise(run: &Run, leash: Leash) -> ExitCode {
-    let leash = Arc::new(leash);
-    let exit = execute(run, leash.clone()).unwrap_or_else(|e| {
+fn supervise(run: &Run, outer: OuterLink) -> ExitCode {
+    let outer = Arc::new(outer);
+    let exit = execute(run, outer.clone()).unwrap_or_else(|e| {
         let program = run.program[0].display();
         let code = match e.downcast_ref() {
             Some(RunError::Program(why)) if why.kind() == ErrorKind::NotFound => NO_PROGRAM,
@@ -240,7 +240,7 @@ fn supervise(run: &Run, leash: Leash) -> ExitCode {
         }
         Exit::Code(code)
     });
-    leash.report(exit);
+    outer.report(exit);
     ExitCode::SUCCESS
 }
 
@@ -293,12 +293,12 @@ fn write_logs(run: &Run, kernel: &Kernel, gpu: &Gpu) -> Result<(), Box<dyn Error
         kmsg::say_log(kernel, gpu, "--kmsg FILE writes all of it", |line| say(format_args!("{line}")));
     }
     if !run.quiet && std::io::stderr().is_terminal() {
-        patience::say_slow(gpu, |line| say(format_args!("{line}")));
+        slow_kernels::say_slow(gpu, |line| say(format_args!("{line}")));
     }
     Ok(())
 }
 
-fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
+fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     let mut config = run.board.config()?;
     config.mem_total = run.memory.map_or(config.mem_total, |mib| mib << 20);
     config.checks = run.check.unwrap_or(config.checks);
@@ -341,7 +341,7 @@ fn execute(run: &Run, leash: Arc<Leash>) -> Result<Exit, Box<dyn Error>> {
         broken,
         launches: Launches::of(&gpu),
         interruptible: run.interruptible,
-        leash: Some(leash),
+        outer: Some(outer),
     };
     let exit = supervisor::run(kernel, command, options)?;
     // The program has run. An incomplete trace does not make it a failure.

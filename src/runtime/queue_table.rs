@@ -1,8 +1,8 @@
 //! The queues of a device other than the one with which it was opened.
 
 use super::base::Base;
-use super::lane::Lane;
-use super::queue::Plan;
+use super::channel::Plan;
+use super::queue::Queue;
 use crate::status::{RmResult, fail};
 use parking_lot::RwLock;
 use std::ops::Deref;
@@ -13,12 +13,12 @@ use tegrarm_abi::rm::status::*;
 const MOST: u64 = 1 << 16;
 
 /// All queues but the device's own.
-pub struct Lanes {
+pub struct QueueTable {
     open: RwLock<Open>,
 }
 
 struct Open {
-    lanes: Vec<Arc<Lane>>,
+    queues: Vec<Arc<Queue>>,
     /// The number of the next queue.
     next: u64,
 }
@@ -26,33 +26,33 @@ struct Open {
 /// A queue that was found.
 pub enum Found<'a> {
     /// The queue with which the device was opened.
-    Own(&'a Lane),
+    Own(&'a Queue),
     /// Another queue.
-    Other(Arc<Lane>),
+    Other(Arc<Queue>),
 }
 
 impl Deref for Found<'_> {
-    type Target = Lane;
+    type Target = Queue;
 
-    fn deref(&self) -> &Lane {
+    fn deref(&self) -> &Queue {
         match self {
-            Found::Own(lane) => lane,
-            Found::Other(lane) => lane,
+            Found::Own(queue) => queue,
+            Found::Other(queue) => queue,
         }
     }
 }
 
-impl Lanes {
+impl QueueTable {
     /// Makes an empty table. Number 0 is that of the device's own queue.
-    pub fn new() -> Lanes {
-        Lanes { open: RwLock::new(Open { lanes: Vec::new(), next: 1 }) }
+    pub fn new() -> QueueTable {
+        QueueTable { open: RwLock::new(Open { queues: Vec::new(), next: 1 }) }
     }
 
     /// Opens a queue.
     ///
     /// # Errors
-    /// Those of [`Lane::open`], and `NV_ERR_INSUFFICIENT_RESOURCES` if no number is left.
-    pub fn add(&self, base: &Base, plan: Plan, local: u32) -> RmResult<Arc<Lane>> {
+    /// Those of [`Queue::open`], and `NV_ERR_INSUFFICIENT_RESOURCES` if no number is left.
+    pub fn add(&self, base: &Base, plan: Plan, local: u32) -> RmResult<Arc<Queue>> {
         let number = {
             let mut open = self.open.write();
             if open.next >= MOST {
@@ -62,36 +62,36 @@ impl Lanes {
             open.next - 1
         };
         // This makes kernel calls, so that it must not be done while the lock is held.
-        let lane = Arc::new(Lane::open(base, number, plan, local)?);
-        self.open.write().lanes.push(lane.clone());
-        Ok(lane)
+        let queue = Arc::new(Queue::open(base, number, plan, local)?);
+        self.open.write().queues.push(queue.clone());
+        Ok(queue)
     }
 
     /// Removes a queue.
     pub fn remove(&self, number: u64) {
-        self.open.write().lanes.retain(|lane| lane.number() != number);
+        self.open.write().queues.retain(|queue| queue.number() != number);
     }
 
     /// Finds the queue with this number. The result is `Ok(None)` if it has ended.
     ///
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` if there never was such a queue.
-    pub fn find(&self, number: u64) -> RmResult<Option<Arc<Lane>>> {
+    pub fn find(&self, number: u64) -> RmResult<Option<Arc<Queue>>> {
         let open = self.open.read();
         if number >= open.next {
             fail!(NV_ERR_INVALID_ARGUMENT, "the fence was never given: the device has no queue {number}");
         }
-        Ok(open.lanes.iter().find(|lane| lane.number() == number).cloned())
+        Ok(open.queues.iter().find(|queue| queue.number() == number).cloned())
     }
 
     /// All queues that are open.
-    pub fn all(&self) -> Vec<Arc<Lane>> {
-        self.open.read().lanes.clone()
+    pub fn all(&self) -> Vec<Arc<Queue>> {
+        self.open.read().queues.clone()
     }
 }
 
-impl Default for Lanes {
-    fn default() -> Lanes {
-        Lanes::new()
+impl Default for QueueTable {
+    fn default() -> QueueTable {
+        QueueTable::new()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A buffer is a memfd, and the simulator must be able to hand out descriptors of it for as long as it lives. On a
 //! board a buffer costs its program no descriptor, and a model has more buffers than the usual 1024 descriptors. A
-//! thread, however, may have a descriptor table of its own. Such a thread is called a drawer here: it holds files by
+//! thread, however, may have a descriptor table of its own. Such a thread is called a keeper here: it holds files by
 //! the hundreds, and they travel to it and back through a socket. A file that comes back is the same open file and not
 //! a copy of it.
 #![allow(unsafe_code)]
@@ -22,8 +22,8 @@ use std::sync::{Arc, Weak};
 static HERE_MOST: AtomicUsize = AtomicUsize::new(256);
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
-/// The drawers that hold files.
-static DRAWERS: Mutex<Vec<Weak<Drawer>>> = Mutex::new(Vec::new());
+/// The keepers that hold files.
+static KEEPERS: Mutex<Vec<Weak<Keeper>>> = Mutex::new(Vec::new());
 
 /// An open file that is kept.
 #[derive(Debug)]
@@ -32,10 +32,10 @@ pub struct Kept(Place);
 #[derive(Debug)]
 enum Place {
     /// The file is kept on a descriptor of this process. It is `counted` unless it is above the limit, which happens
-    /// when no drawer could be made.
+    /// when no keeper could be made.
     Here { fd: OwnedFd, counted: bool },
-    /// The file is kept on a descriptor of a drawer.
-    Away { drawer: Arc<Drawer>, slot: RawFd },
+    /// The file is kept on a descriptor of a keeper.
+    Away { keeper: Arc<Keeper>, slot: RawFd },
 }
 
 /// Keeps up to `files` files on this process's own descriptors. For a process that has no program's descriptors to leave
@@ -48,7 +48,7 @@ impl Kept {
     /// Keeps a file.
     ///
     /// # Errors
-    /// `EMFILE` when neither a drawer nor this process has room for it.
+    /// `EMFILE` when neither a keeper nor this process has room for it.
     pub fn new(fd: OwnedFd) -> Result<Kept, Errno> {
         let most = HERE_MOST.load(Ordering::Relaxed);
         let here = HERE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1));
@@ -57,7 +57,7 @@ impl Kept {
             return Ok(Kept(Place::Here { fd: stowed?, counted: true }));
         }
         match put_away(&fd) {
-            Ok((drawer, slot)) => Ok(Kept(Place::Away { drawer, slot })),
+            Ok((keeper, slot)) => Ok(Kept(Place::Away { keeper, slot })),
             Err(_) => Ok(Kept(Place::Here { fd: memfd::stow(fd)?, counted: false })),
         }
     }
@@ -74,7 +74,7 @@ impl Kept {
     pub fn look<R>(&self, look: impl FnOnce(BorrowedFd<'_>) -> R) -> Result<R, Errno> {
         match &self.0 {
             Place::Here { fd, .. } => Ok(look(fd.as_fd())),
-            Place::Away { drawer, slot } => Ok(look(drawer.give(*slot)?.as_fd())),
+            Place::Away { keeper, slot } => Ok(look(keeper.give(*slot)?.as_fd())),
         }
     }
 
@@ -85,7 +85,7 @@ impl Kept {
     pub fn duplicate(&self) -> Result<OwnedFd, Errno> {
         match &self.0 {
             Place::Here { fd, .. } => memfd::duplicate(fd),
-            Place::Away { drawer, slot } => drawer.give(*slot),
+            Place::Away { keeper, slot } => keeper.give(*slot),
         }
     }
 }
@@ -95,7 +95,7 @@ impl Drop for Kept {
         match &self.0 {
             Place::Here { counted: true, .. } => leave(),
             Place::Here { .. } => {}
-            Place::Away { drawer, slot } => drawer.discard(*slot),
+            Place::Away { keeper, slot } => keeper.discard(*slot),
         }
     }
 }
@@ -104,23 +104,23 @@ fn leave() {
     HERE.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Puts a file into a drawer that has room, or into a new drawer.
-fn put_away(fd: &OwnedFd) -> Result<(Arc<Drawer>, RawFd), Errno> {
-    let mut drawers = DRAWERS.lock();
-    drawers.retain(|d| d.strong_count() > 0);
-    // If any drawer has room, it is the newest one.
-    for drawer in drawers.iter().rev().filter_map(Weak::upgrade) {
-        if let Ok(slot) = drawer.take(fd) {
-            return Ok((drawer, slot));
+/// Puts a file into a keeper that has room, or into a new keeper.
+fn put_away(fd: &OwnedFd) -> Result<(Arc<Keeper>, RawFd), Errno> {
+    let mut keepers = KEEPERS.lock();
+    keepers.retain(|d| d.strong_count() > 0);
+    // If any keeper has room, it is the newest one.
+    for keeper in keepers.iter().rev().filter_map(Weak::upgrade) {
+        if let Ok(slot) = keeper.take(fd) {
+            return Ok((keeper, slot));
         }
     }
-    let drawer = Arc::new(Drawer::open()?);
-    let slot = drawer.take(fd)?;
-    drawers.push(Arc::downgrade(&drawer));
-    Ok((drawer, slot))
+    let keeper = Arc::new(Keeper::open()?);
+    let slot = keeper.take(fd)?;
+    keepers.push(Arc::downgrade(&keeper));
+    Ok((keeper, slot))
 }
 
-/// The requests to a drawer. The first word of a message is the request and the second is a slot.
+/// The requests to a keeper. The first word of a message is the request and the second is a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 enum Ask {
@@ -134,14 +134,14 @@ const NONE: RawFd = -1;
 
 /// This process's end of a thread that holds files. The thread ends when this value is dropped.
 #[derive(Debug)]
-struct Drawer {
+struct Keeper {
     /// The socket, which is locked during one request and its answer.
     socket: Mutex<OwnedFd>,
     owner: Pid,
 }
 
-impl Drawer {
-    fn open() -> Result<Drawer, Errno> {
+impl Keeper {
+    fn open() -> Result<Keeper, Errno> {
         let flags = SockFlag::SOCK_CLOEXEC;
         let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?;
         let (ours, theirs) = (memfd::stow(ours)?, memfd::stow(theirs)?);
@@ -151,7 +151,7 @@ impl Drawer {
         thread.spawn(move || hold(number, &ready)).map_err(|_| Errno::EAGAIN)?;
         // `theirs` must stay open until the thread has its own table with a copy of it.
         started.recv().map_err(|_| Errno::ENOSYS)?;
-        Ok(Drawer { socket: Mutex::new(ours), owner: Pid::this() })
+        Ok(Keeper { socket: Mutex::new(ours), owner: Pid::this() })
     }
 
     fn ask(&self, ask: Ask, slot: RawFd, with: Option<RawFd>) -> Result<(RawFd, Option<OwnedFd>), Errno> {
@@ -173,7 +173,7 @@ impl Drawer {
     }
 
     fn give(&self, slot: RawFd) -> Result<OwnedFd, Errno> {
-        // If this process has no free descriptor, the file gets lost on the way. The drawer still has it.
+        // If this process has no free descriptor, the file gets lost on the way. The keeper still has it.
         self.ask(Ask::Give, slot, None)?.1.ok_or(Errno::EMFILE)
     }
 
@@ -186,7 +186,7 @@ impl Drawer {
     }
 }
 
-/// The number of the socket in a drawer's table. The numbers below it are /dev/null, so that what the thread writes to
+/// The number of the socket in a keeper's table. The numbers below it are /dev/null, so that what the thread writes to
 /// standard error goes nowhere.
 const SOCKET: RawFd = 3;
 
@@ -320,23 +320,23 @@ mod tests {
     #[test]
     fn a_drawer_keeps_files_open_and_gives_the_same_ones_back() {
         let before = open();
-        let drawer = Drawer::open().unwrap();
+        let keeper = Keeper::open().unwrap();
         let with_drawer = open();
         assert!(with_drawer <= before + 8, "other tests of this program open files too");
         let kept: Vec<_> = (0..300)
             .map(|i| {
                 let file = memfd::create("kept", 4096 * (i + 1)).unwrap();
-                (drawer.take(&file).unwrap(), identity(&file))
+                (keeper.take(&file).unwrap(), identity(&file))
             })
             .collect();
         assert!(open() < with_drawer + 100, "300 files");
         for (slot, id) in &kept {
-            let back = drawer.give(*slot).unwrap();
+            let back = keeper.give(*slot).unwrap();
             assert_eq!(identity(&back), *id);
         }
-        drawer.discard(kept[7].0);
-        assert!(drawer.give(kept[7].0).is_err(), "closed");
+        keeper.discard(kept[7].0);
+        assert!(keeper.give(kept[7].0).is_err(), "closed");
         let again = memfd::create("again", 0).unwrap();
-        assert_eq!(drawer.take(&again), Ok(kept[7].0), "its number is free again");
+        assert_eq!(keeper.take(&again), Ok(kept[7].0), "its number is free again");
     }
 }

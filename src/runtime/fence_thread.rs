@@ -1,7 +1,7 @@
 //! A thread that acts when a fence has passed, for programs of which no thread waits.
 
+use super::backoff::Backoff;
 use super::fault::Probe;
-use super::patience::Patience;
 use crate::status::{RmError, RmResult};
 use nix::sys::signal::SigSet;
 use parking_lot::{Condvar, Mutex};
@@ -11,10 +11,10 @@ use std::time::Duration;
 use tegrarm_abi::rm::status::*;
 
 /// The action. It is told whether the work finished.
-pub type Deed = Box<dyn FnOnce(RmResult<()>) + Send>;
+pub type Task = Box<dyn FnOnce(RmResult<()>) + Send>;
 
 /// The thread. It is started when there is something to do.
-pub struct FollowUp {
+pub struct FenceThread {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     name: &'static str,
@@ -28,14 +28,14 @@ struct Shared {
 
 #[derive(Default)]
 struct List {
-    waiting: Vec<(Probe, Deed)>,
+    waiting: Vec<(Probe, Task)>,
     closing: bool,
 }
 
-impl FollowUp {
+impl FenceThread {
     /// Makes the value without its thread.
-    pub fn new(name: &'static str) -> FollowUp {
-        FollowUp { shared: Arc::default(), thread: Mutex::default(), name }
+    pub fn new(name: &'static str) -> FenceThread {
+        FenceThread { shared: Arc::default(), thread: Mutex::default(), name }
     }
 
     /// Starts the thread, unless it runs already.
@@ -66,10 +66,10 @@ impl FollowUp {
         }
     }
 
-    /// Adds an action for the time at which a fence has passed or cannot pass any more. [`FollowUp::start`] must have
+    /// Adds an action for the time at which a fence has passed or cannot pass any more. [`FenceThread::start`] must have
     /// been called.
-    pub fn when(&self, probe: Probe, deed: Deed) {
-        self.shared.list.lock().waiting.push((probe, deed));
+    pub fn when(&self, probe: Probe, task: Task) {
+        self.shared.list.lock().waiting.push((probe, task));
         self.shared.changed.notify_one();
     }
 }
@@ -78,27 +78,27 @@ impl Shared {
     fn work(&self) {
         // Signals of the program are handled by the program's own threads.
         let _ = SigSet::all().thread_block();
-        let mut patience = Patience::new(None);
+        let mut backoff = Backoff::new(None);
         loop {
             let (ready, closing) = self.ready();
-            for (result, deed) in ready {
-                patience.refresh();
-                deed(result);
+            for (result, task) in ready {
+                backoff.refresh();
+                task(result);
             }
-            if closing || !self.rest(patience.next_sleep()) {
+            if closing || !self.rest(backoff.next_sleep()) {
                 break;
             }
         }
         // The device is being closed and has waited for its work.
         let left = std::mem::take(&mut self.list.lock().waiting);
-        for (probe, deed) in left {
+        for (probe, task) in left {
             let closed = || RmError::new(NV_ERR_RESOURCE_LOST, "the device was closed before the work finished");
-            deed(probe.look().unwrap_or_else(|| Err(closed())));
+            task(probe.look().unwrap_or_else(|| Err(closed())));
         }
     }
 
     /// The actions that can be done now, and whether the thread ends after them.
-    fn ready(&self) -> (Vec<(RmResult<()>, Deed)>, bool) {
+    fn ready(&self) -> (Vec<(RmResult<()>, Task)>, bool) {
         let (mut ready, mut list) = (Vec::new(), self.list.lock());
         let mut at = 0;
         while let Some((probe, _)) = list.waiting.get(at) {
@@ -122,7 +122,7 @@ impl Shared {
     }
 }
 
-impl Drop for FollowUp {
+impl Drop for FenceThread {
     fn drop(&mut self) {
         self.close();
     }

@@ -6,16 +6,16 @@ const FIRST_SLEEP: Duration = Duration::from_micros(20);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// The state of one wait.
-pub struct Patience {
+pub struct Backoff {
     start: Instant,
     sleep: Duration,
     deadline: Option<Duration>,
 }
 
-impl Patience {
+impl Backoff {
     /// Begins a wait. Without a deadline it has no limit.
-    pub fn new(deadline: Option<Duration>) -> Patience {
-        Patience { start: Instant::now(), sleep: FIRST_SLEEP, deadline }
+    pub fn new(deadline: Option<Duration>) -> Backoff {
+        Backoff { start: Instant::now(), sleep: FIRST_SLEEP, deadline }
     }
 
     /// The time that the wait has taken.

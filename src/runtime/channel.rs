@@ -3,8 +3,8 @@
 //! All submissions run in order. Each ends with the release of its number to the timeline. So a fence is a number, and
 //! a wait compares two numbers.
 
-use super::clues::Clues;
 use super::commands::{Commands, Engine, MOST};
+use super::diagnostics::Diagnostics;
 use super::fault::{Watch, says_stopped};
 use super::memory::{Cache, Doorbell, Memory, Writer};
 use super::place::{Place, Width};
@@ -68,7 +68,7 @@ impl Plan {
 }
 
 /// A channel and its memory.
-pub struct Queue {
+pub struct Channel {
     /// It is declared first, because the channel must end before the memory that it uses.
     pub(super) group: Group,
     area: Arc<Memory>,
@@ -131,27 +131,32 @@ pub struct Ring {
     pub put: u32,
 }
 
-impl Queue {
+impl Channel {
     /// Opens a channel in its own group.
     ///
     /// # Errors
     /// An error that RM gives. The objects that were made before are freed with the session.
-    pub fn open(session: &Arc<Session>, doorbell: &Arc<Doorbell>, plan: Plan, clues: &Arc<Clues>) -> RmResult<Queue> {
-        Queue::go_on(session, doorbell, plan, clues, &Arc::new(Timeline::new(session)?), 0)
+    pub fn open(
+        session: &Arc<Session>,
+        doorbell: &Arc<Doorbell>,
+        plan: Plan,
+        diagnostics: &Arc<Diagnostics>,
+    ) -> RmResult<Channel> {
+        Channel::go_on(session, doorbell, plan, diagnostics, &Arc::new(Timeline::new(session)?), 0)
     }
 
     /// Opens a channel that continues after another one, at submission `last` of its timeline.
     ///
     /// # Errors
-    /// Those of [`Queue::open`].
+    /// Those of [`Channel::open`].
     pub fn go_on(
         session: &Arc<Session>,
         doorbell: &Arc<Doorbell>,
         plan: Plan,
-        clues: &Arc<Clues>,
+        diagnostics: &Arc<Diagnostics>,
         timeline: &Arc<Timeline>,
         last: u64,
-    ) -> RmResult<Queue> {
+    ) -> RmResult<Channel> {
         let area = Arc::new(Memory::new(session, AREA, Cache::WriteCombined)?);
         let notifier = Memory::new(session, 4096, Cache::Cached)?;
         let mut group = Group::new(session, engine_type(session, plan.kind)?)?;
@@ -177,8 +182,8 @@ impl Queue {
         session.control(group.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut schedule)?;
         let mut token = NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS::new_zeroed();
         session.control(channel, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut token)?;
-        let watch = Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff, clues)?);
-        Ok(Queue {
+        let watch = Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff, diagnostics)?);
+        Ok(Channel {
             group,
             commands: Memory::new(session, u64::from(ENTRIES) * SLOT, Cache::WriteCombined)?,
             doorbell: doorbell.clone(),
@@ -263,7 +268,7 @@ impl Queue {
     /// Writes the words of a submission and submits them, ordered after work of the other engine. Returns the fence.
     ///
     /// # Errors
-    /// Those of [`Queue::wait_until_free_after`].
+    /// Those of [`Channel::wait_until_free_after`].
     pub fn submit(&mut self, engine: Engine, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
         self.wait_until_free_after(0)?;
         let slot = (self.last + 1) % u64::from(ENTRIES) * SLOT;
@@ -318,7 +323,7 @@ impl Queue {
         self.is_plain
     }
 
-    /// Submits words that lie in memory, if [`Queue::is_plain`] is true, and [`Queue::is_free_after`] is true for their last
+    /// Submits words that lie in memory, if [`Channel::is_plain`] is true, and [`Channel::is_free_after`] is true for their last
     /// submission. Returns the fence.
     #[inline(always)]
     pub fn submit_plain(&mut self, program: &Program) -> u64 {
@@ -328,11 +333,11 @@ impl Queue {
         self.give(program.entry_without_wait, fence)
     }
 
-    /// Submits words that lie in memory, if [`Queue::is_free_after`] is true for their last submission. They launch the
+    /// Submits words that lie in memory, if [`Channel::is_free_after`] is true for their last submission. They launch the
     /// descriptor at GPU address `launch`, which is that of the kernel `name`. Returns the fence.
     ///
     /// # Errors
-    /// Those of [`Queue::work`].
+    /// Those of [`Channel::work`].
     pub fn submit_again(&mut self, program: &Program, launch: u64, name: impl FnOnce() -> String) -> RmResult<u64> {
         if self.is_plain {
             return Ok(self.submit_plain(program));
@@ -352,7 +357,7 @@ impl Queue {
     /// Writes the words of a piece of work and submits them, between two stamps if a profile runs. Returns the fence.
     ///
     /// # Errors
-    /// Those of [`Queue::wait_until_free_after`].
+    /// Those of [`Channel::wait_until_free_after`].
     pub fn work(&mut self, engine: Engine, what: What, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
         let Some(before) = self.records.as_ref().map(Records::room) else { return self.submit(engine, words) };
         self.wait_until_free_after(before)?;

@@ -8,15 +8,15 @@ use std::ops::RangeInclusive;
 
 /// The submissions of a queue that were lost.
 #[derive(Default)]
-pub struct Lost {
+pub struct LostWork {
     /// Whether there are any.
     any: AtomicBool,
     ranges: Mutex<Vec<RangeInclusive<u64>>>,
 }
 
-impl Lost {
+impl LostWork {
     /// Notes that submissions were lost. A thread that reads a number which is written after this call, and then calls
-    /// [`Lost::has`], finds them.
+    /// [`LostWork::has`], finds them.
     pub fn add(&self, range: RangeInclusive<u64>) {
         self.ranges.lock().push(range);
         self.any.store(true, Ordering::Release);

@@ -20,13 +20,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// The supervisor's end of the socket to the outer process.
 #[derive(Debug)]
-pub struct Leash(OwnedFd);
+pub struct OuterLink(OwnedFd);
 
 /// The process in which [`divide`] has returned.
 #[derive(Debug)]
 pub enum Side {
     /// This is the supervisor.
-    Supervisor(Leash),
+    Supervisor(OuterLink),
     /// This is the outer process, and the program has ended in this way.
     Outer(Exit),
     /// This is the outer process, and this signal killed the supervisor.
@@ -47,7 +47,7 @@ pub fn divide() -> Result<Side, Errno> {
         ForkResult::Child => {
             // The supervisor executes no code of other programs, so that all its descriptor numbers are its own.
             tegra_mm::memfd::own_all_numbers();
-            Ok(Side::Supervisor(Leash(inner)))
+            Ok(Side::Supervisor(OuterLink(inner)))
         }
         ForkResult::Parent { child } => {
             drop(inner);
@@ -56,7 +56,7 @@ pub fn divide() -> Result<Side, Errno> {
     }
 }
 
-impl Leash {
+impl OuterLink {
     /// Keeps `listener` open in the outer process. As long as that process lives, calls on it wait instead of failing,
     /// whatever happens to this process.
     pub(super) fn holds(&self, listener: &OwnedFd) {
@@ -82,7 +82,7 @@ impl Leash {
     }
 }
 
-impl AsFd for Leash {
+impl AsFd for OuterLink {
     /// The descriptor hangs up when the outer process has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

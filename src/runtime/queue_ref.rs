@@ -1,14 +1,14 @@
 //! The queues of a device as a program uses them.
 
 use super::buffer::{Buffer, Transfer, fill_pieces, pieces, ranges};
+use super::channel::Plan;
 use super::device::Device;
-use super::lane::{Lane, split};
 use super::launch::Launch;
 use super::memory::Span;
 use super::module::KernelRef;
 use super::params::Layout;
 use super::place::Place;
-use super::queue::Plan;
+use super::queue::{Queue, split};
 use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
@@ -22,7 +22,7 @@ const AT_ONCE: u64 = 256 << 10;
 pub struct QueueRef {
     device: Arc<Device>,
     /// It is `None` for the queue with which the device was opened.
-    other: Option<Arc<Lane>>,
+    other: Option<Arc<Queue>>,
 }
 
 impl QueueRef {
@@ -36,9 +36,9 @@ impl QueueRef {
     /// # Errors
     /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(device: &Arc<Device>, plan: Plan) -> RmResult<QueueRef> {
-        let lane = device.remember(|| device.lanes().add(device.base(), plan, device.local_memory()))?;
-        device.profile_too(&lane)?;
-        Ok(QueueRef { device: device.clone(), other: Some(lane) })
+        let queue = device.with_retry(|| device.queues().add(device.base(), plan, device.local_memory()))?;
+        device.profile_too(&queue)?;
+        Ok(QueueRef { device: device.clone(), other: Some(queue) })
     }
 
     /// The device that the queue belongs to.
@@ -52,7 +52,7 @@ impl QueueRef {
     }
 
     /// The queue itself.
-    pub fn lane(&self) -> &Lane {
+    pub fn queue(&self) -> &Queue {
         self.other.as_deref().unwrap_or(self.device.own())
     }
 
@@ -61,13 +61,13 @@ impl QueueRef {
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` for the queue with which the device was opened.
     pub fn end(self) -> RmResult<()> {
-        let Some(lane) = &self.other else {
+        let Some(queue) = &self.other else {
             fail!(NV_ERR_INVALID_ARGUMENT, "the device was opened with this queue: it ends with the device");
         };
-        if let Err(e) = self.device.wait(lane.fence(), Some(super::device::CLOSE_DEADLINE)) {
+        if let Err(e) = self.device.wait(queue.fence(), Some(super::device::CLOSE_DEADLINE)) {
             tracing::warn!("ending a queue whose work has not finished: {e}");
         }
-        self.device.lanes().remove(lane.number());
+        self.device.queues().remove(queue.number());
         Ok(())
     }
 
@@ -77,20 +77,20 @@ impl QueueRef {
     /// `NV_ERR_INVALID_ARGUMENT` for a fence that was never given out, the channel's fault, and `NV_ERR_TIMEOUT` if the
     /// ring stays full.
     pub fn after(&self, fence: u64) -> RmResult<()> {
-        let lane = self.lane();
-        let Some(other) = self.device.lane(fence)? else { return Ok(()) };
+        let queue = self.queue();
+        let Some(other) = self.device.queue(fence)? else { return Ok(()) };
         let (_, submission) = split(fence);
         other.check_given(submission)?;
-        if other.number() == lane.number() || other.timeline().completed() >= submission {
+        if other.number() == queue.number() || other.timeline().completed() >= submission {
             return Ok(());
         }
-        lane.after(other.timeline(), submission).map(drop)
+        queue.after(other.timeline(), submission).map(drop)
     }
 
     /// Launches a kernel on this queue. Returns the fence.
     ///
     /// # Errors
-    /// Those of [`Lane::launch`], and `NV_ERR_INVALID_ARGUMENT` if the kernel belongs to another device.
+    /// Those of [`Queue::launch`], and `NV_ERR_INVALID_ARGUMENT` if the kernel belongs to another device.
     pub fn launch(
         &self,
         kernel: &mut KernelRef,
@@ -98,11 +98,11 @@ impl QueueRef {
         fill: impl FnOnce(&Layout, &Span) -> RmResult<()>,
     ) -> RmResult<u64> {
         self.check_device(kernel.module().device(), "the kernel")?;
-        let lane = self.lane();
-        let (module, index, layout, ready) = kernel.parts_on(lane.number());
+        let queue = self.queue();
+        let (module, index, layout, ready) = kernel.parts_on(queue.number());
         let base = self.device.base();
-        let submission = lane.launch(base, module, index, ready, launch, |to| fill(layout, to))?;
-        Ok(lane.fence_of(submission))
+        let submission = queue.launch(base, module, index, ready, launch, |to| fill(layout, to))?;
+        Ok(queue.fence_of(submission))
     }
 
     /// Makes the GPU copy between buffers. Returns the fence.
@@ -130,7 +130,7 @@ impl QueueRef {
     ///
     /// # Errors
     /// `NV_ERR_INVALID_BASE` if the range lies outside, `NV_ERR_NOT_SUPPORTED` if the buffer is not mapped for the CPU,
-    /// and those of [`Lane::errand`].
+    /// and those of [`Queue::host_task`].
     pub fn copy_in(&self, buffer: &Arc<Buffer>, offset: u64, from: &Place, len: u64) -> RmResult<u64> {
         let to = buffer.place(offset, len)?;
         self.carry(buffer, to, from.clone(), len)
@@ -149,10 +149,10 @@ impl QueueRef {
     /// returned. Returns the fence. `task` is dropped without a call if a fault stops the queue before.
     ///
     /// # Errors
-    /// Those of [`Lane::errand`].
+    /// Those of [`Queue::host_task`].
     pub fn call(&self, task: impl FnOnce() + Send + 'static) -> RmResult<u64> {
-        let lane = self.lane();
-        lane.errand(self.device.porter(), task).map(|submission| lane.fence_of(submission))
+        let queue = self.queue();
+        queue.host_task(self.device.host_thread(), task).map(|submission| queue.fence_of(submission))
     }
 
     /// Waits for all work that the queue has, and then copies memory of the process into a buffer.
@@ -176,27 +176,27 @@ impl QueueRef {
 
     fn carry_and_wait(&self, buffer: &Buffer, to: &Place, from: &Place, len: u64) -> RmResult<()> {
         self.check_device(buffer.device(), "the buffer")?;
-        self.device.wait(self.lane().fence(), None)?;
+        self.device.wait(self.queue().fence(), None)?;
         to.copy_from(from, len as usize);
         Ok(())
     }
 
     fn carry(&self, buffer: &Arc<Buffer>, to: Place, from: Place, len: u64) -> RmResult<u64> {
         self.check_device(buffer.device(), "the buffer")?;
-        let lane = self.lane();
-        if len <= AT_ONCE && lane.is_idle() {
+        let queue = self.queue();
+        if len <= AT_ONCE && queue.is_idle() {
             std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
             to.copy_from(&from, len as usize);
-            return Ok(lane.fence());
+            return Ok(queue.fence());
         }
         // The place in the buffer keeps its memory alive.
-        let submission = lane.errand(self.device.porter(), move || to.copy_from(&from, len as usize))?;
-        Ok(lane.fence_of(submission))
+        let submission = queue.host_task(self.device.host_thread(), move || to.copy_from(&from, len as usize))?;
+        Ok(queue.fence_of(submission))
     }
 
     fn transfer(&self, pieces: impl Iterator<Item = Transfer>) -> RmResult<u64> {
-        let lane = self.lane();
-        lane.transfer(pieces).map(|submission| lane.fence_of(submission))
+        let queue = self.queue();
+        queue.transfer(pieces).map(|submission| queue.fence_of(submission))
     }
 
     fn check_device(&self, other: &Arc<Device>, what: &str) -> RmResult<()> {

@@ -4,14 +4,14 @@
 //!
 //! Each image serves one launch at a time. There are as many images as the program has launches in flight.
 
+use super::channel::{Channel, ENTRIES, Program};
 use super::commands::Commands;
 use super::cubin::Kernel;
 use super::heap::{Heap, Piece};
 use super::launch::{Launch, LaunchError};
+use super::launch_template::{Context, LaunchTemplate};
 use super::memory::Span;
 use super::params::Home;
-use super::prepared::{Context, Prepared};
-use super::queue::{ENTRIES, Program, Queue};
 use crate::status::RmResult;
 use std::sync::Arc;
 use zerocopy::IntoBytes;
@@ -40,9 +40,9 @@ struct Image {
 }
 
 /// All images of a kernel.
-pub struct Ready {
+pub struct LaunchImages {
     /// The template of which the images are copies.
-    template: Prepared,
+    template: LaunchTemplate,
     /// A number that increases whenever the template changes.
     version: u64,
     images: Vec<Image>,
@@ -69,18 +69,25 @@ impl Next<'_> {
 
     /// Launches. Returns the fence.
     #[inline(always)]
-    pub fn launch(self, queue: &mut Queue) -> u64 {
-        let fence = queue.submit_plain(&self.image.program);
+    pub fn launch(self, channel: &mut Channel) -> u64 {
+        let fence = channel.submit_plain(&self.image.program);
         self.image.fence = fence;
         *self.next = (*self.next + 1) & self.wrap;
         fence
     }
 }
 
-impl Ready {
+impl LaunchImages {
     /// Makes the value without images.
-    pub fn new(kernel: &Kernel) -> Ready {
-        Ready { template: Prepared::new(kernel), version: 0, images: Vec::new(), next: 0, wrap: 0, pieces: Vec::new() }
+    pub fn new(kernel: &Kernel) -> LaunchImages {
+        LaunchImages {
+            template: LaunchTemplate::new(kernel),
+            version: 0,
+            images: Vec::new(),
+            next: 0,
+            wrap: 0,
+            pieces: Vec::new(),
+        }
     }
 
     /// Whether the images are for this launch, with `local_memory` bytes of local memory for each thread.
@@ -109,10 +116,10 @@ impl Ready {
     /// The image of the next launch, if the launch takes nothing but stores: the image is ready, the ring has room, and no profile
     /// runs.
     #[inline(always)]
-    pub fn next(&mut self, queue: &mut Queue) -> Option<Next<'_>> {
-        let version = self.version | queue.generation();
+    pub fn next(&mut self, channel: &mut Channel) -> Option<Next<'_>> {
+        let version = self.version | channel.generation();
         let image = self.images.get_mut(self.next)?;
-        let ready = queue.is_plain() && image.version == version && queue.is_free_after(image.fence);
+        let ready = channel.is_plain() && image.version == version && channel.is_free_after(image.fence);
         ready.then_some(Next { image, next: &mut self.next, wrap: self.wrap })
     }
 
@@ -120,21 +127,21 @@ impl Ready {
     /// the fence.
     ///
     /// # Errors
-    /// The error of `fill`, and those of [`Heap::take`] and [`Queue::wait_until_free_after`].
+    /// The error of `fill`, and those of [`Heap::take`] and [`Channel::wait_until_free_after`].
     pub fn launch(
         &mut self,
         heap: &Arc<Heap>,
-        queue: &mut Queue,
+        channel: &mut Channel,
         name: impl FnOnce() -> String,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
-        let version = self.version | queue.generation();
+        let version = self.version | channel.generation();
         let image = match self.images.get_mut(self.next) {
-            Some(image) if image.version == version && queue.is_free_after(image.fence) => image,
-            _ => self.renew(heap, queue)?,
+            Some(image) if image.version == version && channel.is_free_after(image.fence) => image,
+            _ => self.renew(heap, channel)?,
         };
         fill(&image.arguments)?;
-        let fence = queue.submit_again(&image.program, image.at, name)?;
+        let fence = channel.submit_again(&image.program, image.at, name)?;
         image.fence = fence;
         self.next = (self.next + 1) & self.wrap;
         Ok(fence)
@@ -147,14 +154,14 @@ impl Ready {
 
     /// Makes the next image a copy of the template. If the image is in use, this takes more memory or waits.
     #[cold]
-    fn renew(&mut self, heap: &Arc<Heap>, queue: &mut Queue) -> RmResult<&mut Image> {
+    fn renew(&mut self, heap: &Arc<Heap>, channel: &mut Channel) -> RmResult<&mut Image> {
         let most = self.images.len() >= MOST;
-        if self.images.get(self.next).is_none_or(|image| !most && !queue.has_finished(image.fence)) {
-            self.grow(heap, queue)?;
+        if self.images.get(self.next).is_none_or(|image| !most && !channel.has_finished(image.fence)) {
+            self.grow(heap, channel)?;
         }
         let image = &mut self.images[self.next];
-        queue.wait_until_free_after(image.fence)?;
-        let version = self.version | queue.generation();
+        channel.wait_until_free_after(image.fence)?;
+        let version = self.version | channel.generation();
         if image.version != version {
             image.launch.put(0, self.template.at(image.at));
             image.version = version;
@@ -163,7 +170,7 @@ impl Ready {
     }
 
     /// Doubles the number of images. The first new one is that of the next launch.
-    fn grow(&mut self, heap: &Arc<Heap>, queue: &Queue) -> RmResult<()> {
+    fn grow(&mut self, heap: &Arc<Heap>, channel: &Channel) -> RmResult<()> {
         let size = (DESCRIPTOR + self.template.bytes()).next_multiple_of(DESCRIPTOR);
         let count = self.images.len().max(FIRST) as u64;
         let piece = heap.take(count * size)?;
@@ -172,7 +179,7 @@ impl Ready {
             let launch = offset + DESCRIPTOR;
             let at = piece.va() + launch;
             Ok(Image {
-                program: program(&piece, offset + WORDS, at, queue)?,
+                program: program(&piece, offset + WORDS, at, channel)?,
                 arguments: piece.span(launch + self.template.arguments_at(), self.template.argument_bytes())?,
                 launch: piece.span(launch, self.template.bytes())?,
                 at,
@@ -189,12 +196,12 @@ impl Ready {
 }
 
 /// Writes words at `offset` that launch the descriptor at GPU address `launch` and release a number.
-fn program(to: &Piece, offset: u64, launch: u64, queue: &Queue) -> RmResult<Program> {
+fn program(to: &Piece, offset: u64, launch: u64, channel: &Channel) -> RmResult<Program> {
     let mut words = Commands::new(Vec::new());
     words.wait_for_idle();
     let wait = words.len() as u64;
     words.launch(launch);
-    let number = words.release(queue.timeline().va(), 0) as u64;
+    let number = words.release(channel.timeline().va(), 0) as u64;
     let words = words.finish();
     to.write(offset, words.as_bytes())?;
     Program::new(to.va() + offset, words.len() as u64, wait, to.place(offset + number * 4)?)

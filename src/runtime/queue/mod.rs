@@ -2,25 +2,27 @@
 //!
 //! A fence is a number: the number of the queue in the high bits, and the number of the submission in the low bits.
 
+mod turn;
+
 use super::base::{Base, refused};
 use super::buffer::Transfer;
+use super::channel::{Channel, Kind, Plan};
 use super::commands::{Commands, Engine};
 use super::cubin::Kernel;
 use super::cubin::kernel::{DEFAULT_STACK, STACK_RESERVE};
 use super::fault::{FaultInfo, Probe, Watch};
-use super::follow_up::FollowUp;
+use super::fence_thread::FenceThread;
 use super::launch::Launch;
+use super::launch_images::LaunchImages;
 use super::memory::{Memory, Span, Writer};
 use super::module::Module;
 use super::params::Home;
 use super::profile::{Record, Records};
-use super::queue::{Kind, Plan, Queue};
-use super::ready::{Next, Ready};
 use super::syncpoints::Signal;
 use super::timeline::Timeline;
 use crate::rm::syncpoints::SyncPoint;
 use crate::status::{RmError, RmResult, fail};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -44,7 +46,7 @@ pub fn split(fence: u64) -> (u64, u64) {
 
 /// The state that the queue's lock guards.
 struct Work {
-    queue: Queue,
+    channel: Channel,
     /// The submission that prepares the channel, which the library makes itself before it takes any work.
     set_up: u64,
     /// The local memory per thread. The next field is the memory for it.
@@ -54,7 +56,7 @@ struct Work {
     /// The same number if kernels can run on the queue.
     ready_local: u32,
     /// The number of tasks that the CPU has done or will do for the queue.
-    errands: u64,
+    host_tasks: u64,
     /// The syncpoint of the queue's channel. It is asked for at the first use.
     signal: Option<Signal>,
     /// The timelines of the channels for which it waits, each with the submission that waits.
@@ -62,7 +64,7 @@ struct Work {
 }
 
 /// A queue of a device.
-pub struct Lane {
+pub struct Queue {
     /// It is declared first, because the channel must end before the memory that it uses.
     work: Mutex<Work>,
     timeline: Arc<Timeline>,
@@ -73,54 +75,32 @@ pub struct Lane {
     number: u64,
 }
 
-/// The turn of one launch. No other work gets between.
-pub struct Turn<'a> {
-    next: Next<'a>,
-    work: MutexGuard<'a, Work>,
-    lane: &'a Lane,
-}
-
-impl Turn<'_> {
-    /// The block of arguments, which the caller writes before the launch.
-    #[inline(always)]
-    pub fn arguments(&self) -> &Span {
-        self.next.arguments()
-    }
-
-    /// Launches. Returns the submission.
-    #[inline(always)]
-    pub fn launch(mut self) -> u64 {
-        let submission = self.next.launch(&mut self.work.queue);
-        self.lane.last.store(submission, Ordering::Release);
-        submission
-    }
-}
-
-impl Lane {
+impl Queue {
     /// Opens a channel with `local` bytes of local memory for each thread of its kernels. It is the queue with the
     /// number `number`.
     ///
     /// # Errors
     /// An error that RM gives. Nothing is left of the attempt.
-    pub fn open(base: &Base, number: u64, plan: Plan, local: u32) -> RmResult<Lane> {
-        let mut queue = Queue::open(base.session(), base.doorbell(), plan, base.clues())?;
-        base.set_up(&mut queue)?;
+    pub fn open(base: &Base, number: u64, plan: Plan, local: u32) -> RmResult<Queue> {
+        let mut channel = Channel::open(base.session(), base.doorbell(), plan, base.diagnostics())?;
+        base.set_up(&mut channel)?;
         let (arena, ready_local) = match plan.kind {
-            Kind::Compute => (Some(base.local_memory(&mut queue, local)?), local),
+            Kind::Compute => (Some(base.local_memory(&mut channel, local)?), local),
             Kind::Copy => (None, NO_LOCAL),
         };
-        let (timeline, watch, last) = (queue.timeline().clone(), queue.watch().clone(), AtomicU64::new(queue.last()));
+        let (timeline, watch, last) =
+            (channel.timeline().clone(), channel.watch().clone(), AtomicU64::new(channel.last()));
         let work = Work {
-            set_up: queue.last(),
-            queue,
+            set_up: channel.last(),
+            channel,
             local,
             arena,
             ready_local,
-            errands: 0,
+            host_tasks: 0,
             signal: None,
             waits_for: Vec::new(),
         };
-        Ok(Lane { work: Mutex::new(work), timeline, watch: RwLock::new(watch), plan, last, number })
+        Ok(Queue { work: Mutex::new(work), timeline, watch: RwLock::new(watch), plan, last, number })
     }
 
     /// The number of the queue in its device.
@@ -176,7 +156,7 @@ impl Lane {
         self.check_given(submission)?;
         let watch = self.watch();
         watch.step();
-        watch.verdict(&self.timeline, submission).map_or(Ok(false), |result| result.map(|()| true))
+        watch.outcome(&self.timeline, submission).map_or(Ok(false), |result| result.map(|()| true))
     }
 
     /// Checks that a submission was made.
@@ -200,10 +180,10 @@ impl Lane {
     /// An error that RM gives. The queue is as it was.
     pub fn stop(&self, base: &Base) -> RmResult<bool> {
         let work = self.work.lock();
-        let last = work.queue.last();
+        let last = work.channel.last();
         let runs = last > work.set_up && !self.is_over(last);
         if runs {
-            work.queue.stop(base.session())?;
+            work.channel.stop(base.session())?;
         }
         Ok(runs)
     }
@@ -215,27 +195,28 @@ impl Lane {
     /// An error that RM gives. The queue is as it was. The work that it had not finished is lost.
     pub fn recover(&self, base: &Base) -> RmResult<bool> {
         let mut work = self.work.lock();
-        if !work.queue.watch().is_stopped() {
+        if !work.channel.watch().is_stopped() {
             return Ok(false);
         }
         // Threads that wait with the old channel's watch get the fault that it knows now.
-        work.queue.watch().fault()?;
-        let last = work.queue.last();
+        work.channel.watch().fault()?;
+        let last = work.channel.last();
         let completed = self.timeline.completed();
-        if let Some(records) = work.queue.records() {
+        if let Some(records) = work.channel.records() {
             records.lose(completed);
         }
         self.timeline.lose(last)?;
-        let mut queue = Queue::go_on(base.session(), base.doorbell(), self.plan, base.clues(), &self.timeline, last)?;
-        base.set_up(&mut queue)?;
+        let mut channel =
+            Channel::go_on(base.session(), base.doorbell(), self.plan, base.diagnostics(), &self.timeline, last)?;
+        base.set_up(&mut channel)?;
         if self.plan.kind == Kind::Compute {
-            work.arena = Some(base.local_memory(&mut queue, work.local)?);
+            work.arena = Some(base.local_memory(&mut channel, work.local)?);
         }
-        queue.record(work.queue.take_records());
-        *self.watch.write() = queue.watch().clone();
-        self.last.store(queue.last(), Ordering::Release);
-        work.set_up = queue.last();
-        work.queue = queue;
+        channel.record(work.channel.take_records());
+        *self.watch.write() = channel.watch().clone();
+        self.last.store(channel.last(), Ordering::Release);
+        work.set_up = channel.last();
+        work.channel = channel;
         work.signal = None; // the syncpoint was freed with the old channel
         Ok(true)
     }
@@ -253,38 +234,27 @@ impl Lane {
         self.watch().wait(&self.timeline, submission, deadline, last)
     }
 
-    /// The queue's turn for a launch that takes nothing but stores to memory. It is `None` if something has to be made or waited for.
-    #[inline(always)]
-    pub fn turn<'a>(&'a self, ready: &'a mut Ready, launch: &Launch) -> Option<Turn<'a>> {
-        let mut work = self.work.lock();
-        if work.queue.is_stopped() || !ready.is_for(launch, work.ready_local) {
-            return None;
-        }
-        let next = ready.next(&mut work.queue)?;
-        Some(Turn { next, work, lane: self })
-    }
-
     /// Launches kernel `index` of `module`. `fill` writes the block of arguments. Returns the submission.
     ///
     /// # Errors
     /// `NV_ERR_INVALID_ARGUMENT` for a launch that the GPU cannot run, with the numbers, the error of `fill`, the
-    /// channel's fault, and those of [`Ready::launch`].
+    /// channel's fault, and those of [`LaunchImages::launch`].
     pub fn launch(
         &self,
         base: &Base,
         module: &Module,
         index: usize,
-        ready: &mut Ready,
+        ready: &mut LaunchImages,
         launch: &Launch,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
         let mut work = self.work.lock();
-        work.queue.check()?;
+        work.channel.check()?;
         if !ready.is_for(launch, work.ready_local) {
             self.prepare(base, module.kernel_at(index), module.home(), ready, launch, &mut work)?;
         }
         let name = || module.kernel_at(index).name.clone();
-        let submission = ready.launch(base.code(), &mut work.queue, name, fill)?;
+        let submission = ready.launch(base.code(), &mut work.channel, name, fill)?;
         self.last.store(submission, Ordering::Release);
         Ok(submission)
     }
@@ -295,7 +265,7 @@ impl Lane {
         base: &Base,
         kernel: &Kernel,
         home: &Home,
-        ready: &mut Ready,
+        ready: &mut LaunchImages,
         launch: &Launch,
         work: &mut Work,
     ) -> RmResult<()> {
@@ -316,10 +286,10 @@ impl Lane {
     /// The channel's fault, and `NV_ERR_TIMEOUT` if the ring stays full.
     pub(super) fn transfer(&self, pieces: impl Iterator<Item = Transfer>) -> RmResult<u64> {
         let mut work = self.work.lock();
-        work.queue.check()?;
-        let mut submission = work.queue.last();
+        work.channel.check()?;
+        let mut submission = work.channel.last();
         for piece in pieces {
-            submission = work.queue.work(Engine::Copy, piece.what(), |commands| piece.put(commands))?;
+            submission = work.channel.work(Engine::Copy, piece.what(), |commands| piece.put(commands))?;
             self.last.store(submission, Ordering::Release);
         }
         Ok(submission)
@@ -328,12 +298,12 @@ impl Lane {
     /// Submits commands of the queue itself, for the engine that worked last. Returns the submission.
     ///
     /// # Errors
-    /// Those of [`Lane::transfer`].
+    /// Those of [`Queue::transfer`].
     pub fn submit(&self, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
         let mut work = self.work.lock();
-        work.queue.check()?;
-        let engine = work.queue.engine();
-        let submission = work.queue.submit(engine, words)?;
+        work.channel.check()?;
+        let engine = work.channel.engine();
+        let submission = work.channel.submit(engine, words)?;
         self.last.store(submission, Ordering::Release);
         Ok(submission)
     }
@@ -341,16 +311,16 @@ impl Lane {
     /// Increments the queue's syncpoint after all work that the queue has. Returns the value that the syncpoint will reach.
     ///
     /// # Errors
-    /// An error that RM gives for the syncpoint, and those of [`Lane::transfer`].
+    /// An error that RM gives for the syncpoint, and those of [`Queue::transfer`].
     pub fn signal(&self, base: &Base) -> RmResult<SyncPoint> {
         let mut work = self.work.lock();
-        work.queue.check()?;
+        work.channel.check()?;
         let mut signal = match work.signal {
             Some(signal) => signal,
-            None => Signal::of(base.session(), work.queue.group.channel)?,
+            None => Signal::of(base.session(), work.channel.group.channel)?,
         };
-        let (engine, point) = (work.queue.engine(), signal.raised());
-        let submission = work.queue.submit(engine, |commands| {
+        let (engine, point) = (work.channel.engine(), signal.raised());
+        let submission = work.channel.submit(engine, |commands| {
             commands.increment_syncpoint(signal.va());
         })?;
         self.last.store(submission, Ordering::Release);
@@ -362,12 +332,12 @@ impl Lane {
     /// that waits.
     ///
     /// # Errors
-    /// Those of [`Lane::transfer`].
+    /// Those of [`Queue::transfer`].
     pub fn after(&self, other: &Arc<Timeline>, submission: u64) -> RmResult<u64> {
         let mut work = self.work.lock();
-        work.queue.check()?;
-        let engine = work.queue.engine();
-        let waits = work.queue.submit(engine, |commands| {
+        work.channel.check()?;
+        let engine = work.channel.engine();
+        let waits = work.channel.submit(engine, |commands| {
             commands.acquire(other.va(), submission);
         })?;
         self.last.store(waits, Ordering::Release);
@@ -379,31 +349,31 @@ impl Lane {
     }
 
     /// Makes later work of this queue wait until the CPU has done a task. The CPU does it when all earlier work has
-    /// finished, as soon as `follow_up` notices that. Returns the submission.
+    /// finished, as soon as `thread` notices that. Returns the submission.
     ///
     /// # Errors
-    /// Those of [`Lane::transfer`] and of [`FollowUp::start`].
-    pub fn errand(&self, follow_up: &FollowUp, errand: impl FnOnce() + Send + 'static) -> RmResult<u64> {
-        follow_up.start()?;
+    /// Those of [`Queue::transfer`] and of [`FenceThread::start`].
+    pub fn host_task(&self, thread: &FenceThread, host_task: impl FnOnce() + Send + 'static) -> RmResult<u64> {
+        thread.start()?;
         let mut work = self.work.lock();
-        work.queue.check()?;
-        let (before, engine, number) = (work.queue.last(), work.queue.engine(), work.errands + 1);
-        let submission = work.queue.submit(engine, |commands| {
+        work.channel.check()?;
+        let (before, engine, number) = (work.channel.last(), work.channel.engine(), work.host_tasks + 1);
+        let submission = work.channel.submit(engine, |commands| {
             commands.acquire(self.timeline.cpu_va(), number);
         })?;
         self.last.store(submission, Ordering::Release);
-        work.errands = number;
+        work.host_tasks = number;
         let timeline = self.timeline.clone();
-        let deed = move |finished: RmResult<()>| {
+        let task = move |finished: RmResult<()>| {
             // After a fault nothing waits for the task any more, and the contents of the memory are not known.
             if finished.is_ok() {
-                errand();
+                host_task();
                 if let Err(e) = timeline.cpu_has_come_to(number) {
-                    tracing::error!("an errand of the CPU: {e}");
+                    tracing::error!("an host_task of the CPU: {e}");
                 }
             }
         };
-        follow_up.when(Probe::new(&self.timeline, work.queue.watch(), before), Box::new(deed));
+        thread.when(Probe::new(&self.timeline, work.channel.watch(), before), Box::new(task));
         Ok(submission)
     }
 
@@ -420,8 +390,8 @@ impl Lane {
     /// Stops recording.
     pub fn record_no_more(&self) {
         let mut work = self.work.lock();
-        let records = work.queue.take_records();
-        work.queue.record(None);
+        let records = work.channel.take_records();
+        work.channel.record(None);
         drop(work);
         // This makes kernel calls, so that it must not be done while the lock is held.
         drop(records);
@@ -433,7 +403,7 @@ impl Lane {
     /// `NV_ERR_NO_MEMORY` if there is no memory for the stamps.
     pub fn record(&self, base: &Base) -> RmResult<()> {
         let records = Records::new(base.session())?;
-        self.work.lock().queue.record(Some(records));
+        self.work.lock().channel.record(Some(records));
         Ok(())
     }
 
@@ -441,7 +411,7 @@ impl Lane {
     pub fn recorded(&self) -> Vec<Record> {
         let mut work = self.work.lock();
         let completed = self.timeline.completed();
-        let records = work.queue.records().map_or_else(Vec::new, |records| records.take(completed));
+        let records = work.channel.records().map_or_else(Vec::new, |records| records.take(completed));
         drop(work);
         let whose = |record: Record| Record { queue: self.number, fence: self.fence_of(record.fence), ..record };
         records.into_iter().map(whose).collect()
@@ -452,7 +422,7 @@ impl Lane {
     /// # Errors
     /// The channel's fault.
     pub fn check(&self) -> RmResult<()> {
-        self.work.lock().queue.check()
+        self.work.lock().channel.check()
     }
 
     /// The number of bytes of local memory that each thread has.
@@ -471,7 +441,7 @@ impl Lane {
     /// `NV_ERR_NO_MEMORY` if there is not enough memory, and the channel's fault.
     pub fn set_local(&self, base: &Base, local: u32) -> RmResult<()> {
         let mut work = self.work.lock();
-        work.queue.check()?;
+        work.channel.check()?;
         if work.local == local || work.arena.is_none() {
             return Ok(());
         }
@@ -480,9 +450,9 @@ impl Lane {
 
     /// Replaces the memory. The old memory may be in use until all work before has finished.
     fn replace_local(&self, base: &Base, work: &mut Work, local: u32) -> RmResult<()> {
-        work.queue.watch().wait(&self.timeline, work.queue.last(), None, work.queue.last())?;
-        let arena = base.local_memory(&mut work.queue, local)?;
-        self.last.store(work.queue.last(), Ordering::Release);
+        work.channel.watch().wait(&self.timeline, work.channel.last(), None, work.channel.last())?;
+        let arena = base.local_memory(&mut work.channel, local)?;
+        self.last.store(work.channel.last(), Ordering::Release);
         (work.arena, work.local, work.ready_local) = (Some(arena), local, local);
         Ok(())
     }
@@ -493,7 +463,7 @@ fn never_given(submission: u64, last: u64) -> RmError {
     RmError::new(NV_ERR_INVALID_ARGUMENT, format!("fence {submission} was never given: the last one is {last}"))
 }
 
-impl Drop for Lane {
+impl Drop for Queue {
     /// Queues that wait for this one continue, because the work that it has not finished never will be.
     fn drop(&mut self) {
         if let Err(e) = self.timeline.lose(self.last()) {

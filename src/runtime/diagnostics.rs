@@ -1,6 +1,6 @@
 //! What a device knows that helps to explain a fault. The kernel's own report is in [`super::fault`].
 
-use super::known::Known;
+use super::address_map::AddressMap;
 use super::library::stop::Stop;
 use super::library::{Installed, Sizes};
 use parking_lot::Mutex;
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The device library, the modules, the buffers and the replays of a device.
-pub struct Clues {
+pub struct Diagnostics {
     /// The device library, installed with the first module that needs it.
     library: OnceLock<Arc<Installed>>,
     sizes: Mutex<Sizes>,
     /// The code and the buffers, by address.
-    known: Known,
+    known: AddressMap,
     /// Whether kernels may have left something to print: messages of the device library, or mistakes that the kernel reports.
     prints: AtomicBool,
     /// Whether the kernel of the operating system looks for mistakes in GPU code.
@@ -22,12 +22,12 @@ pub struct Clues {
     replays: AtomicUsize,
 }
 
-impl Clues {
+impl Diagnostics {
     /// Makes an empty collection.
-    pub fn new(sizes: Sizes, checked: bool) -> Arc<Clues> {
+    pub fn new(sizes: Sizes, checked: bool) -> Arc<Diagnostics> {
         let (library, sizes, replays) = (OnceLock::new(), Mutex::new(sizes), AtomicUsize::new(0));
         let prints = AtomicBool::new(checked);
-        Arc::new(Clues { library, sizes, known: Known::default(), prints, checked, replays })
+        Arc::new(Diagnostics { library, sizes, known: AddressMap::default(), prints, checked, replays })
     }
 
     /// The device library, if a module has needed it.
@@ -63,7 +63,7 @@ impl Clues {
     }
 
     /// The code and the buffers, by address.
-    pub fn known(&self) -> &Known {
+    pub fn known(&self) -> &AddressMap {
         &self.known
     }
 
@@ -78,7 +78,7 @@ impl Clues {
     }
 
     /// Counts a replay until the result is dropped.
-    pub fn begin_replay(self: &Arc<Clues>) -> Replaying {
+    pub fn begin_replay(self: &Arc<Diagnostics>) -> Replaying {
         self.replays.fetch_add(1, Ordering::Relaxed);
         Replaying(self.clone())
     }
@@ -95,7 +95,7 @@ impl Clues {
 }
 
 /// Stands for one replay that exists.
-pub struct Replaying(Arc<Clues>);
+pub struct Replaying(Arc<Diagnostics>);
 
 impl Drop for Replaying {
     fn drop(&mut self) {

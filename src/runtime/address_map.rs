@@ -1,7 +1,7 @@
 //! The code and the buffers of a device, by address. They tell what is, or was, at an address whose access failed.
 
 use super::cubin::{Cubin, Line};
-use super::sentence::Commas;
+use super::fault_text::Commas;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
@@ -14,7 +14,7 @@ const REMEMBERED: usize = 1024;
 
 /// The modules and buffers of a device.
 #[derive(Default)]
-pub struct Known {
+pub struct AddressMap {
     modules: Mutex<Vec<(u64, Arc<Cubin>)>>,
     buffers: Mutex<Buffers>,
 }
@@ -55,7 +55,7 @@ impl Display for Located {
     }
 }
 
-impl Known {
+impl AddressMap {
     /// Notes that a module was loaded at an address.
     pub fn loaded(&self, at: u64, cubin: &Arc<Cubin>) {
         self.modules.lock().push((at, cubin.clone()));
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn addresses_are_told_by_the_nearest_buffer() {
-        let known = Known::default();
+        let known = AddressMap::default();
         known.made(0x10_0000, 4096);
         known.made(0x20_0000, 8192);
         let near = |at| known.near(at);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn memory_that_was_freed_is_remembered_until_it_is_a_buffer_again() {
-        let known = Known::default();
+        let known = AddressMap::default();
         known.made(0x10_0000, 4096);
         known.made(0x40_0000, 4096);
         known.freed(0x40_0000, 4096, true);

@@ -20,7 +20,7 @@ pub struct Context {
 }
 
 /// The descriptor, the parameter bank and the grid's workspace of one kernel. The GPU gets them in this order.
-pub struct Prepared {
+pub struct LaunchTemplate {
     /// The launch for which they were made.
     made: Launch,
     /// The number of bytes of local memory of each thread for which they were made. It is [`UNMADE`] if they were not
@@ -36,12 +36,12 @@ const UNMADE: u32 = u32::MAX;
 /// The number of bytes of the descriptor. The bank comes after it.
 const QMD_BYTES: u64 = DWORDS as u64 * 4;
 
-impl Prepared {
+impl LaunchTemplate {
     /// Makes room for the descriptor and the bank of a kernel.
-    pub fn new(kernel: &Kernel) -> Prepared {
+    pub fn new(kernel: &Kernel) -> LaunchTemplate {
         let start = kernel.parameter_offset as usize;
         let arguments = start..start + kernel.parameter_size as usize;
-        Prepared {
+        LaunchTemplate {
             made: Launch { grid: Dim3::new(0, 0, 0), block: Dim3::new(0, 0, 0), dynamic_shared: 0 },
             local_memory: UNMADE,
             image: vec![0; DWORDS + params::size(kernel) / 4 + WORKSPACE.len()],
