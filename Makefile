@@ -280,7 +280,7 @@ header docs:      ## rewrites include/, tables of docs/ and README.md, man pages
 # What printf, malloc and assert of CUDA C++ are linked with. The library carries the machine code, so that only who changes it needs the
 # compilers.
 .PHONY: device-library device-library-check
-device-library: venv ## compiles src/runtime/library/device.cu with NVRTC and nvJitLink
+device-library: venv ## compiles src/runtime/modules/library/device.cu with NVRTC and nvJitLink
 	$(PY) packaging/device_library.py
 device-library-check: venv ## compiles it and compares the machine code with the committed one; part of `make lint`
 	$(PY) packaging/device_library.py --check

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tegrarm::runtime::cubin::{Cubin, Outside, Stack};
-use tegrarm::runtime::elf::{Contents, Problem};
+use tegrarm::runtime::modules::cubin::{Cubin, Outside, Stack};
+use tegrarm::runtime::modules::elf::{Contents, Problem};
 
 const BASE: u64 = 0xab_1234_5000;
 
@@ -235,7 +235,7 @@ fn what_is_no_elf_file_is_told_apart() {
 
 #[test]
 fn every_attribute_is_read_or_needs_nothing_or_is_refused_by_name() {
-    use tegrarm::runtime::cubin::table::{ROWS, Treatment, find};
+    use tegrarm::runtime::modules::cubin::table::{ROWS, Treatment, find};
     let good = bytes("vecadd.nvrtc.cubin");
     // SW_WAR comes first: format 4 with four bytes. The loader does not use it.
     let (at, _) = section_in_file(&good, ".nv.info.vecadd");

@@ -7,12 +7,12 @@ use common::{DEADLINE, LINE, open_device, vecadd};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
-use tegrarm::runtime::event::Event;
+use tegrarm::runtime::channel::profile::{Record, What};
+use tegrarm::runtime::device::event::Event;
+use tegrarm::runtime::device::module::KernelRef;
+use tegrarm::runtime::launch::params;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::Cache;
-use tegrarm::runtime::module::KernelRef;
-use tegrarm::runtime::params;
-use tegrarm::runtime::profile::{Record, What};
 use tegrarm_abi::rm::status::*;
 
 /// Arguments with which the kernel adds nothing.

@@ -9,10 +9,10 @@ use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::time::Duration;
 use tegrarm::runtime::device::Device;
+use tegrarm::runtime::device::module::KernelRef;
+use tegrarm::runtime::launch::params;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::Cache;
-use tegrarm::runtime::module::KernelRef;
-use tegrarm::runtime::params;
 use tegrarm_abi::rm::status::*;
 
 /// Launches a grid of that many blocks, which add nothing.

@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::path::Path;
-use tegrarm::runtime::elf::{Contents, Problem};
-use tegrarm::runtime::hostobj::{HostObject, Image, Machine};
+use tegrarm::runtime::modules::elf::{Contents, Problem};
+use tegrarm::runtime::modules::hostobj::{HostObject, Image, Machine};
 
 fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/hostobj").join(name)).unwrap()

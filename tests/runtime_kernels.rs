@@ -16,8 +16,8 @@ use tegrarm::capi::runtime::limits::*;
 use tegrarm::capi::runtime::modules::*;
 use tegrarm::capi::runtime::opaque::{tegrarm_device, tegrarm_kernel};
 use tegrarm::capi::runtime::queues::*;
-use tegrarm::runtime::cubin::{Cubin, Kernel};
 use tegrarm::runtime::launch::{Dim3, Launch, Limits, most_dynamic_shared, most_threads};
+use tegrarm::runtime::modules::cubin::{Cubin, Kernel};
 use tegrarm_abi::rm::status::*;
 
 const STACK: u32 = tegrarm_limit::TEGRARM_LIMIT_STACK_SIZE as u32;

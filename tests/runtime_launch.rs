@@ -1,10 +1,10 @@
 //! Launch checks, the parameter bank and the QMD, compared with positions that are written down here by hand.
 
 use std::path::Path;
-use tegrarm::runtime::cubin::{Cubin, Kernel};
+use tegrarm::runtime::launch::params::{self, Windows};
+use tegrarm::runtime::launch::qmd::{self, LaunchMemory, Release};
 use tegrarm::runtime::launch::{Dim3, Launch, LaunchError, Limits};
-use tegrarm::runtime::params::{self, Windows};
-use tegrarm::runtime::qmd::{self, LaunchMemory, Release};
+use tegrarm::runtime::modules::cubin::{Cubin, Kernel};
 
 fn kernel(file: &str, name: &str) -> Kernel {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin").join(file);

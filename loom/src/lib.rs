@@ -7,7 +7,7 @@
 #![allow(dead_code, reason = "a piece has more functions than its tests call")]
 
 /// The progress of a queue that was recovered.
-#[path = "../../src/runtime/lost_work.rs"]
+#[path = "../../src/runtime/channel/lost_work.rs"]
 mod lost_work;
 /// The rows of the tables of handles.
 #[path = "../../src/capi/runtime/row.rs"]

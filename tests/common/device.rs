@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::runtime::device::Device;
+use tegrarm::runtime::device::module::KernelRef;
 use tegrarm::runtime::launch::{Dim3, Launch};
-use tegrarm::runtime::module::KernelRef;
 use tegrarm::tegra::CacheMode;
 
 /// A grid of one block with one warp.

@@ -5,7 +5,7 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{BUFFERS, DEVICES};
 use super::opaque::{tegrarm_buffer, tegrarm_device};
 use super::pointers::{give, give_any, present};
-use crate::runtime::buffer::Buffer;
+use crate::runtime::device::buffer::Buffer;
 use crate::runtime::memory::{Access, Cache};
 use crate::status::{RmResult, fail};
 use std::ffi::{c_int, c_void};

@@ -5,7 +5,7 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{BUFFERS, queue_of};
 use super::opaque::{tegrarm_buffer, tegrarm_queue};
 use super::pointers::{give_any, present};
-use crate::runtime::place::Place;
+use crate::runtime::memory::place::Place;
 use std::ffi::c_void;
 
 /// Copies between two buffers of a device, in order with the other work of a queue. The GPU copies, and the call returns at

@@ -5,7 +5,7 @@ use super::super::objects::{NV_STATUS, NvU64};
 use super::handles::{DEVICES, EVENTS, queue_of};
 use super::opaque::{tegrarm_device, tegrarm_event, tegrarm_queue};
 use super::pointers::{give, give_any, present};
-use crate::runtime::event::Event;
+use crate::runtime::device::event::Event;
 use crate::status::fail;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;

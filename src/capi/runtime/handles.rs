@@ -2,12 +2,12 @@
 
 use super::opaque::*;
 use super::slots::Slots;
-use crate::runtime::buffer::Buffer;
+use crate::runtime::device::buffer::Buffer;
+use crate::runtime::device::event::Event;
+use crate::runtime::device::module::{KernelRef, Module};
+use crate::runtime::device::queue_ref::QueueRef;
 use crate::runtime::device::{CLOSE_DEADLINE, Device};
-use crate::runtime::event::Event;
-use crate::runtime::hostobj::HostObject;
-use crate::runtime::module::{KernelRef, Module};
-use crate::runtime::queue_ref::QueueRef;
+use crate::runtime::modules::hostobj::HostObject;
 use crate::runtime::replay::Replay;
 use crate::status::RmResult;
 use std::sync::Arc;

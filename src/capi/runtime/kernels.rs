@@ -5,9 +5,9 @@ use super::super::objects::{NV_STATUS, NvU32};
 use super::handles::KERNELS;
 use super::opaque::tegrarm_kernel;
 use super::pointers::{give, give_any, grown, present};
-use crate::runtime::cubin::Stack;
+use crate::runtime::device::module::KernelRef;
 use crate::runtime::launch::{Dim3, Launch, most_dynamic_shared, most_threads};
-use crate::runtime::module::KernelRef;
+use crate::runtime::modules::cubin::Stack;
 use crate::status::fail;
 use tegrarm_abi::rm::status::*;
 

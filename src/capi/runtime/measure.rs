@@ -6,7 +6,7 @@ use super::super::objects::NV_STATUS;
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
 use super::pointers::{grown, present};
-use crate::runtime::measure::LONG;
+use crate::runtime::device::measure::LONG;
 
 /// Writes the figures of a device to `*profile`, as `tegrarm_device_profile` does, with measured rates, bandwidths and launch
 /// latency in place of those of the design, and with `measured` set. Set `size` to `sizeof(struct tegrarm_device_profile)` before

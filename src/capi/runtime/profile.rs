@@ -5,7 +5,7 @@ use super::super::objects::NV_STATUS;
 use super::super::shield;
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
-use crate::runtime::profile::{Record, What};
+use crate::runtime::channel::profile::{Record, What};
 use crate::status::fail;
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;

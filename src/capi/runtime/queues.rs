@@ -6,7 +6,7 @@ use super::handles::{DEVICES, QUEUES};
 use super::opaque::{tegrarm_device, tegrarm_queue};
 use super::pointers::{extended, give, present};
 use crate::runtime::channel::{Kind, Plan};
-use crate::runtime::queue_ref::QueueRef;
+use crate::runtime::device::queue_ref::QueueRef;
 use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::ctrl_a06c::*;

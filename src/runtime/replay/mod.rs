@@ -12,8 +12,8 @@ mod steps;
 
 pub use steps::{Copy, Counter, MOST_WORDS, Patch, RingPlaces, Source, Step, Value};
 
-use super::device::{CLOSE_DEADLINE, Device};
-use super::place::{Place, Width};
+use crate::runtime::device::{CLOSE_DEADLINE, Device};
+use crate::runtime::memory::place::{Place, Width};
 use crate::status::{RmResult, fail};
 use pace::{Pace, Wait};
 use record::Own;

@@ -2,18 +2,18 @@
 //! kept.
 
 use super::{Counter, Patch, Replay, RingPlaces, Source, Step, Value};
-use crate::runtime::base::refused;
-use crate::runtime::buffer::{Buffer, ranges};
 use crate::runtime::channel::{Channel, ENTRIES, GP_PUT, Plan, RING_BYTES};
 use crate::runtime::commands::Commands;
-use crate::runtime::cubin::kernel::Parameter;
 use crate::runtime::device::Device;
-use crate::runtime::diagnostics::Replaying;
+use crate::runtime::device::base::refused;
+use crate::runtime::device::buffer::{Buffer, ranges};
+use crate::runtime::device::module::{KernelRef, Module};
+use crate::runtime::fault::diagnostics::Replaying;
 use crate::runtime::launch::Launch;
-use crate::runtime::launch_template::LaunchTemplate;
+use crate::runtime::launch::template::LaunchTemplate;
+use crate::runtime::memory::place::{Place, Width};
 use crate::runtime::memory::{Cache, Memory};
-use crate::runtime::module::{KernelRef, Module};
-use crate::runtime::place::{Place, Width};
+use crate::runtime::modules::cubin::kernel::Parameter;
 use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;

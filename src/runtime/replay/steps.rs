@@ -2,7 +2,7 @@
 
 use crate::runtime::channel::{announce, entry};
 use crate::runtime::fault::says_stopped;
-use crate::runtime::place::{Place, Width};
+use crate::runtime::memory::place::{Place, Width};
 use crate::status::{RmResult, fail};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::DeviceMem;

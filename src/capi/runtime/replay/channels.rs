@@ -5,7 +5,7 @@ use super::super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::super::handles::REPLAYS;
 use super::super::opaque::tegrarm_replay;
 use super::super::pointers::{extended, give_any, present};
-use crate::runtime::place::{Place, Width};
+use crate::runtime::memory::place::{Place, Width};
 use crate::runtime::replay::{Counter, RingPlaces, Source, Value};
 use crate::status::{RmResult, fail};
 use std::ffi::c_void;

@@ -11,7 +11,7 @@ use super::device::TEGRARM_WAIT_FOREVER;
 use super::handles::{DEVICES, REPLAYS};
 use super::opaque::{tegrarm_device, tegrarm_replay};
 use super::pointers::{give, present};
-use crate::runtime::place::Place;
+use crate::runtime::memory::place::Place;
 use crate::runtime::replay::{self, Replay};
 use crate::status::RmResult;
 use std::time::Duration;

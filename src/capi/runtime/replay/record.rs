@@ -7,7 +7,7 @@ use super::super::launch::{check, gather, sizes, tegrarm_launch_config};
 use super::super::opaque::{tegrarm_buffer, tegrarm_kernel, tegrarm_replay};
 use super::super::pointers::{give_any, present};
 use crate::runtime::channel::Plan;
-use crate::runtime::place::Place;
+use crate::runtime::memory::place::Place;
 use crate::runtime::replay::Copy;
 use crate::status::{RmResult, fail};
 use std::ffi::c_void;

@@ -1,0 +1,400 @@
+//! Memory that the CPU and the GPU share, and the doorbell. Words are accessed as volatile, and bytes are copied in and
+//! out.
+//!
+//! `unsafe` is here because a device writes this memory. Every access is volatile or a copy through raw pointers, and
+//! its bounds are checked. No Rust reference into the memory ever exists.
+#![allow(unsafe_code)]
+
+pub mod heap;
+pub mod place;
+pub mod session;
+
+use crate::rm::{DmaRequest, MapRequest, MemoryRequest};
+use crate::runtime::commands::Sink;
+use crate::runtime::memory::session::Session;
+use crate::status::{During, RmResult, fail};
+use std::marker::PhantomData;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use tegrarm_abi::rm::alloc::*;
+use tegrarm_abi::rm::classes::*;
+use tegrarm_abi::rm::status::*;
+use tegrarm_abi::rm::usermode::NVC361_NOTIFY_CHANNEL_PENDING;
+use zerocopy::FromZeros;
+
+/// The GPU maps whole pages of this size.
+pub const PAGE: u64 = 4096;
+
+/// How the CPU maps a buffer. With both kinds the GPU sees what the CPU wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    /// The CPU caches the buffer, which suits data that the CPU reads.
+    Cached,
+    /// The CPU combines its writes, which suits data that it writes once and the GPU reads.
+    WriteCombined,
+}
+
+impl Cache {
+    /// The bits of `NVOS32_ATTR_COHERENCY`, 31:29 of the attributes.
+    fn attributes(self) -> u32 {
+        let coherency = match self {
+            Cache::Cached => NVOS32_ATTR_COHERENCY_CACHED,
+            Cache::WriteCombined => NVOS32_ATTR_COHERENCY_WRITE_COMBINE,
+        };
+        coherency << 29
+    }
+}
+
+/// Restrictions on the use of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Whether stores by the GPU are faults.
+    pub read_only: bool,
+    /// Whether the buffer is mapped for the CPU.
+    pub cpu: bool,
+}
+
+impl Access {
+    /// Access without restrictions.
+    pub const FULL: Access = Access { read_only: false, cpu: true };
+}
+
+/// A buffer that is mapped for the CPU and the GPU. It is freed when it is dropped.
+pub struct Memory {
+    session: Arc<Session>,
+    handle: u32,
+    va: u64,
+    /// The CPU address. It is 0 if the buffer is not mapped for the CPU.
+    cpu: usize,
+    len: u64,
+    /// Whether its pages belong to others when the buffer ends.
+    borrowed: bool,
+}
+
+impl Memory {
+    /// Allocates and maps `len` zeroed bytes.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_ARGUMENT` if `len` is 0, and `NV_ERR_NO_MEMORY` if there is not enough memory. Nothing is left
+    /// of the attempt.
+    pub fn new(session: &Arc<Session>, len: u64, cache: Cache) -> RmResult<Memory> {
+        Memory::with(session, len, cache, Access::FULL)
+    }
+
+    /// Allocates `len` zeroed bytes and maps them with the access that is given.
+    ///
+    /// # Errors
+    /// As [`Memory::new`].
+    pub fn with(session: &Arc<Session>, len: u64, cache: Cache, access: Access) -> RmResult<Memory> {
+        if len == 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a buffer of 0 bytes");
+        }
+        let (client, device) = (session.client(), session.device);
+        let zeroed = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
+        let attr = cache.attributes();
+        let params = NV_MEMORY_ALLOCATION_PARAMS { owner: client, size: len, alignment: 4096, attr, ..zeroed };
+        let handle = session.alloc(device, NV01_MEMORY_LOCAL_USER, params)?;
+        Memory::of(session, handle, len).mapped(access)
+    }
+
+    /// Shares the buffer of a dmabuf. The caller keeps the descriptor.
+    ///
+    /// # Errors
+    /// The kernel's error for a descriptor that is no dmabuf, or for one that cannot be mapped. Nothing is left of the
+    /// attempt.
+    pub fn import(session: &Arc<Session>, fd: BorrowedFd<'_>, access: Access) -> RmResult<Memory> {
+        let (handle, len) = session.rm().import_dmabuf(session.client(), session.device, fd)?;
+        Memory::of(session, handle, len).mapped(access)
+    }
+
+    /// Uses memory of this process: `len` bytes from `at`, which is a multiple of the page size.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_ADDRESS` for another address and for pages that do not exist, and `NV_ERR_INVALID_ARGUMENT` if
+    /// `len` is 0.
+    pub fn borrow(session: &Arc<Session>, at: u64, len: u64, access: Access) -> RmResult<Memory> {
+        if len == 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a buffer of 0 bytes");
+        }
+        if !at.is_multiple_of(PAGE) {
+            fail!(NV_ERR_INVALID_ADDRESS, "{at:#x} is not a multiple of the page size {PAGE:#x}");
+        }
+        let flags = NVOS02_FLAGS_LOCATION_PCI << 8 | NVOS02_FLAGS_MAPPING_NO_MAP << 30;
+        let class = NV01_MEMORY_SYSTEM_OS_DESCRIPTOR;
+        let request = MemoryRequest { class, flags, address: at, limit: len - 1 };
+        let (handle, _) = session.rm().alloc_memory(session.client(), session.device, 0, &request)?;
+        let mut memory = Memory::of(session, handle, len).mapped(Access { cpu: false, ..access })?;
+        (memory.cpu, memory.borrowed) = (at as usize, true);
+        Ok(memory)
+    }
+
+    /// Owns the memory object. From here on `Drop` undoes all steps, because freeing memory removes its mappings.
+    fn of(session: &Arc<Session>, handle: u32, len: u64) -> Memory {
+        Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false }
+    }
+
+    fn mapped(mut self, access: Access) -> RmResult<Memory> {
+        let (rm, client, device) = (self.session.rm(), self.session.client(), self.session.device);
+        let (dma, memory, length) = (self.session.mapper, self.handle, self.len);
+        let flags = if access.read_only { NVOS46_FLAGS_ACCESS_READ_ONLY } else { NVOS46_FLAGS_ACCESS_READ_WRITE };
+        let request = DmaRequest { dma, memory, offset: 0, length, flags, dma_offset: 0 };
+        self.va = rm.map_memory_dma(client, device, &request)?;
+        if access.cpu {
+            let request = MapRequest { memory, offset: 0, length, at: None, flags: 0 };
+            self.cpu = rm.map_memory(client, device, &request)?;
+        }
+        Ok(self)
+    }
+
+    /// Makes a new descriptor of the buffer, for use by others.
+    ///
+    /// # Errors
+    /// `NV_ERR_NOT_SUPPORTED` for memory of this process, and the kernel's error.
+    pub fn export(&self) -> RmResult<OwnedFd> {
+        self.session.rm().export_dmabuf(self.session.client(), self.handle)
+    }
+
+    /// Whether its pages belong to others as soon as the buffer ends.
+    pub fn is_borrowed(&self) -> bool {
+        self.borrowed
+    }
+
+    /// Whether the buffer is mapped for the CPU.
+    pub fn has_cpu(&self) -> bool {
+        self.cpu != 0
+    }
+
+    /// The RM handle.
+    pub fn handle(&self) -> u32 {
+        self.handle
+    }
+
+    /// The GPU address. It is also the CPU address, unless that range of the process was in use.
+    pub fn va(&self) -> u64 {
+        self.va
+    }
+
+    /// The CPU address.
+    pub fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    /// The length in bytes.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The session that the buffer belongs to.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Checks that `offset..offset + len` lies inside the buffer.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_BASE` with the numbers.
+    pub fn check(&self, offset: u64, len: u64) -> RmResult<()> {
+        if offset.checked_add(len).is_none_or(|end| end > self.len) {
+            fail!(NV_ERR_INVALID_BASE, "{offset:#x}+{len:#x} is outside a buffer of {:#x} bytes", self.len);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn at<T>(&self, offset: u64) -> *mut T {
+        let size = size_of::<T>() as u64;
+        assert!(offset.is_multiple_of(size) && offset + size <= self.len, "{offset:#x} in {:#x} bytes", self.len);
+        (self.cpu + offset as usize) as *mut T
+    }
+
+    /// Reads a word.
+    ///
+    /// # Panics
+    /// The word lies outside or is not aligned, which is a bug of the runtime.
+    #[inline]
+    pub fn read_u32(&self, offset: u64) -> u32 {
+        // SAFETY: `at` has checked the bounds and the alignment, and the mapping exists for as long as `self`.
+        u32::from_le(unsafe { self.at::<u32>(offset).read_volatile() })
+    }
+
+    /// Reads a double word with one access.
+    ///
+    /// # Panics
+    /// The double word lies outside or is not aligned, which is a bug of the runtime.
+    #[inline]
+    pub fn read_u64(&self, offset: u64) -> u64 {
+        // SAFETY: `at` has checked the bounds and the alignment, and the mapping exists for as long as `self`.
+        u64::from_le(unsafe { self.at::<u64>(offset).read_volatile() })
+    }
+
+    /// Copies bytes into the buffer.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_BASE` if they do not fit.
+    pub fn write(&self, offset: u64, from: &[u8]) -> RmResult<()> {
+        self.check(offset, from.len() as u64)?;
+        // SAFETY: the range was checked. `from` is ordinary memory of this process and never this mapping, because no
+        // reference into the mapping exists.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.as_ptr(), (self.cpu + offset as usize) as *mut u8, from.len());
+        }
+        Ok(())
+    }
+
+    /// Sets a range to zero.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_BASE` if it does not lie inside the buffer.
+    pub fn zero(&self, offset: u64, len: u64) -> RmResult<()> {
+        self.check(offset, len)?;
+        // SAFETY: the range was checked, and the mapping exists for as long as `self`.
+        unsafe { std::ptr::write_bytes((self.cpu + offset as usize) as *mut u8, 0, len as usize) };
+        Ok(())
+    }
+
+    /// Copies bytes out of the buffer.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_BASE` if the buffer has fewer.
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> RmResult<()> {
+        self.check(offset, into.len() as u64)?;
+        // SAFETY: the range was checked. `into` is ordinary memory of this process and never this mapping, because no
+        // reference into the mapping exists.
+        unsafe {
+            std::ptr::copy_nonoverlapping((self.cpu + offset as usize) as *const u8, into.as_mut_ptr(), into.len());
+        }
+        Ok(())
+    }
+}
+
+/// Writes words one after another into a buffer.
+pub struct Writer<'a> {
+    at: *mut u32,
+    written: usize,
+    most: usize,
+    memory: PhantomData<&'a Memory>,
+}
+
+impl Memory {
+    /// Makes a writer of at most `most` words from `offset` on.
+    ///
+    /// # Panics
+    /// The words do not fit, or `offset` is not aligned, which is a bug of the runtime.
+    pub fn writer(&self, offset: u64, most: usize) -> Writer<'_> {
+        assert!(offset.is_multiple_of(4) && offset + most as u64 * 4 <= self.len, "{most} words at {offset:#x}");
+        Writer { at: (self.cpu + offset as usize) as *mut u32, written: 0, most, memory: PhantomData }
+    }
+}
+
+impl Sink for Writer<'_> {
+    #[inline]
+    fn put<const N: usize>(&mut self, words: [u32; N]) {
+        assert!(N <= self.most - self.written, "a submission of more words than it has room for");
+        for (i, word) in words.into_iter().enumerate() {
+            // SAFETY: the word is one of the `most` words that `Memory::writer` found inside the mapping, and the
+            // memory is borrowed.
+            unsafe { self.at.add(self.written + i).write_volatile(word.to_le()) };
+        }
+        self.written += N;
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.written
+    }
+}
+
+/// A range of a buffer whose bounds have been checked once.
+pub struct Span {
+    at: usize,
+    len: usize,
+    _keeps: Arc<Memory>,
+}
+
+impl Span {
+    /// Makes the range of `len` bytes at `offset`.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_BASE` if it lies outside.
+    pub fn of(memory: &Arc<Memory>, offset: u64, len: u64) -> RmResult<Span> {
+        memory.check(offset, len)?;
+        Ok(Span { at: memory.cpu + offset as usize, len: len as usize, _keeps: memory.clone() })
+    }
+
+    /// The CPU address of the range.
+    #[inline]
+    pub fn cpu(&self) -> *mut u8 {
+        self.at as *mut u8
+    }
+
+    /// The length in bytes.
+    #[allow(clippy::len_without_is_empty)]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Copies bytes into the range. A small constant number of bytes becomes one store.
+    ///
+    /// # Panics
+    /// The bytes do not fit, which is a bug of the runtime.
+    #[inline]
+    pub fn put(&self, offset: usize, from: &[u8]) {
+        assert!(offset <= self.len && from.len() <= self.len - offset, "{} bytes at {offset:#x}", from.len());
+        // SAFETY: the bytes were just checked to lie inside the range that `of` checked. `from` is ordinary memory of
+        // this process.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), (self.at + offset) as *mut u8, from.len()) };
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.session.free(self.handle);
+    }
+}
+
+/// The doorbell page. It is unmapped when it is dropped.
+pub struct Doorbell {
+    session: Arc<Session>,
+    usermode: u32,
+    word: usize,
+}
+
+const PAGE_LEN: u64 = 0x1_0000;
+
+impl Doorbell {
+    /// Maps the page.
+    ///
+    /// # Errors
+    /// An error that RM gives.
+    pub fn map(session: &Arc<Session>) -> RmResult<Doorbell> {
+        let usermode = session.alloc_plain(session.subdevice, TURING_USERMODE_A)?;
+        let (client, subdevice) = (session.client(), session.subdevice);
+        let request = MapRequest { memory: usermode, offset: 0, length: PAGE_LEN, at: None, flags: 0 };
+        // From here on `Drop` undoes all steps, because freeing the object removes its mappings.
+        let mut doorbell = Doorbell { session: session.clone(), usermode, word: 0 };
+        let page = session.rm().map_memory(client, subdevice, &request).during(|| "mapping the doorbell")?;
+        doorbell.word = page + NVC361_NOTIFY_CHANNEL_PENDING as usize;
+        Ok(doorbell)
+    }
+
+    /// The CPU address of the doorbell's word.
+    pub fn word(&self) -> usize {
+        self.word
+    }
+
+    /// Tells the GPU that a channel has work. The barrier orders it after everything that was written before.
+    #[inline]
+    pub fn ring(&self, token: u32) {
+        tegrarm_kmd::DeviceMem::barrier();
+        // SAFETY: the word lies in the page that `map` mapped, which exists until `Drop`.
+        unsafe { (self.word as *mut u32).write_volatile(token.to_le()) }
+    }
+}
+
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        self.session.free(self.usermode);
+    }
+}
