@@ -46,7 +46,32 @@ extern "C" __global__ void k(int *p, int zero) {
         for (int n = 16; n; n /= 2) sum += __shfl_down_sync(~0u, sum, n);
         if (i == 0) atomicAdd(p + 99, sum);
     }
-}"""), ("histogram", 3, 128, 0, """
+}"""), ("one lane polls, the others wait at the barrier", 2, 64, 0, """
+extern "C" __global__ void k(int *p, int zero) {
+    if (blockIdx.x == 1) {
+        for (int i = 0; i < 50; i++) __nanosleep(10000);
+        if (threadIdx.x == 0) atomicExch(p + 90, zero - 1);
+        return;
+    }
+    if (threadIdx.x % 32 == 0) while (atomicAdd(p + 90, 0) != zero - 1);
+    __syncthreads();
+    p[threadIdx.x] = 1;
+}"""), ("barriers in shared memory behind a pointer", 1, 64, 0, """
+__device__ int meets(int x) {
+    __shared__ unsigned long long b;
+    unsigned at = (unsigned)__cvta_generic_to_shared(&b), over = 0;
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 64;" :: "r"(at) : "memory");
+    __syncthreads();
+    unsigned long long state;
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(at) : "memory");
+    while (!over)
+        asm volatile("{.reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+                     : "=r"(over) : "r"(at), "l"(state) : "memory");
+    return x + over;
+}
+__device__ int plain(int x) { return x; }
+__device__ int (*functions[2])(int) = {plain, meets};
+extern "C" __global__ void k(int *p, int zero) { p[threadIdx.x] = functions[zero + 1](threadIdx.x); }"""), ("histogram", 3, 128, 0, """
 extern "C" __global__ void k(int *p, int zero) {
     __shared__ int bins[16];
     if (threadIdx.x < 16) bins[threadIdx.x] = 0;

@@ -139,6 +139,20 @@ extern "C" __global__ void k(int *p, int zero) {
         asm volatile("bar.sync 2, 64;"); // OTHER
     p[threadIdx.x] = zero;
 }""")
+bug("barrier that half a warp never comes to",
+    "sync: a barrier that only a part of a warp comes to: lanes 0x0000ffff wait for lanes 0xffff0000", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (blockIdx.x == 1) {
+        for (int i = 0; i < 50; i++) __nanosleep(10000);
+        if (threadIdx.x == 0) atomicExch(p + 90, zero - 1);
+    } else if (threadIdx.x < 16) {
+        p[threadIdx.x] = 1;
+        __syncthreads(); // BUG
+        p[0] = 2;
+    } else if (threadIdx.x < 32) {
+        while (((volatile int *)p)[90] != zero - 1); // OTHER
+    }
+}""", grid=2, also="which go on without them and wait for memory")
 bug("barrier with two counts", "sync: threads name barrier 1 with different numbers of threads", """
 extern "C" __global__ void k(int *p, int zero) {
     if (threadIdx.x < 32)

@@ -159,6 +159,61 @@ def test_a_barrier_that_half_the_block_never_reaches(gpu, kernel):
                          rf"at pc 0x[0-9a-f]+ \(kernel never\+0x[0-9a-f]+ \([^)]*test\.cu:{line}\)\)", sentence), sentence
 
 
+JUMPS = """
+typedef int (*function)(int);
+__device__ int plus(int x) { return x + 1; }
+__device__ function functions[2] = {plus, 0};
+__device__ __noinline__ int caller(function f, int x) { return f(x) + 2; }
+extern "C" __global__ void jumps(int *p, int n) { p[threadIdx.x] = caller(functions[n], threadIdx.x); }
+"""
+
+
+@pytest.mark.parametrize("way", ["12-debug", "13-debug"])
+def test_a_null_pointer_to_a_function_names_the_kernel_and_the_caller(gpu, way):
+    """In debug code it is a jump to address 0. In other code a pointer to a function is a number from which NVRTC looks up a distance."""
+    kernel = gpu.kernel(cuda.compiled(JUMPS, way, "--generate-line-info"), "jumps")
+    sentence = fault(gpu, kernel, 1, 32, numpy.zeros(32, numpy.int32), numpy.int32(1))
+    assert re.match(r"in function \S*caller\S*\+0x[0-9a-f]+ \(\S*test\.cu:5\), called by kernel jumps; ", sentence), sentence
+    jump = "; a jump to address 0x0, where there is no code: a pointer to a function is null or was never set; the simulated"
+    assert jump in sentence, sentence
+
+
+TORN = """
+extern "C" __global__ void torn(int *p, volatile int *flag) {
+    if (threadIdx.x < 16) {
+        p[threadIdx.x] = 1;
+        __syncthreads();
+    } else {
+        while (!*flag);
+    }
+}
+"""
+
+
+def test_a_wait_says_that_half_a_warp_waits_at_a_barrier(gpu):
+    kernel = gpu.kernel(cuda.compiled(TORN, "12", "--generate-line-info"), "torn")
+    with gpu.lent(numpy.zeros(32, numpy.int32)) as p, gpu.lent(numpy.zeros(1, numpy.int32)) as flag:
+        fence, values = ctypes.c_uint64(), [p, flag]
+        pointers = (ctypes.c_void_p * 2)(*[a.ctypes.data for a in values])
+        config = cuda.launch_config(cuda.triple(1), cuda.triple(32))
+        cuda.call("tegrarm_launch", None, kernel, ctypes.byref(config), pointers, 2, ctypes.byref(fence))
+        place = r"pc 0x[0-9a-f]+ \(kernel torn\+0x[0-9a-f]+ \(\S*test\.cu:\d\)\)"
+        says = (f"lanes 0x0000ffff of warp 0 wait at WARPSYNC at {place} for the other lanes of it, "
+                "of which 0xffff0000 have not come and are at ")
+        sentence = ""
+        for _ in range(1000):  # Until the simulated GPU has noticed.
+            with pytest.raises(RmError) as why:
+                cuda.call("tegrarm_wait", gpu.handle, fence, 20_000_000)
+            sentence = str(why.value)
+            if re.search(says + place, sentence):
+                break
+        # The buffers can be freed only when the kernel has ended.
+        stopped = ctypes.c_uint32()
+        cuda.call("tegrarm_device_stop", gpu.handle, ctypes.byref(stopped))
+        gpu.recover()
+    assert re.search(says + place, sentence) and "reports no fault" in sentence, sentence
+
+
 DIES = f"""
 import sys
 sys.path.insert(0, {os.path.dirname(__file__)!r})

@@ -171,6 +171,11 @@ impl Rm {
         self.kmd().fault_details(channel)
     }
 
+    /// What the work of a channel waits for that does not come, if the kernel knows. `None` on a board.
+    pub fn waits_for(&self, channel: u32) -> Option<String> {
+        self.kmd().waits_for(channel)
+    }
+
     /// What the kernel reports about mistakes of GPU code, and nobody has read yet. `None` on a board.
     pub fn check_reports(&self) -> Option<String> {
         self.kmd().code_reports()

@@ -26,6 +26,10 @@ pub struct Site {
     pub lane: Option<u32>,
     /// The thread in that lane. If the lane is not known, it is the thread in the first of `lanes`.
     pub thread: [u32; 3],
+    /// The address of the instruction. For a jump to an address without code it is that of the jump, and the error record has the target.
+    pub pc: u64,
+    /// The address at which the grid began.
+    pub kernel: u64,
     /// The word of the instruction.
     pub word: u128,
     /// The address that was accessed and the number of bytes, which is 0 if it is not known.

@@ -76,6 +76,18 @@ pub struct Limits {
     pub threads: usize,
     /// Where the run notes how far it is, for another thread that looks.
     pub progress: Option<Arc<Progress>>,
+    /// Who hears, once, that a part of a warp waits at a barrier while the other part only looks at memory.
+    pub told: Option<Told>,
+}
+
+/// A function that hears of something, on a thread of the run.
+#[derive(Clone)]
+pub struct Told(pub Arc<dyn Fn(&str) + Send + Sync>);
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Told")
+    }
 }
 
 /// How far a run is.
@@ -89,7 +101,7 @@ pub struct Progress {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { cancel: None, budget: 1 << 40, patience: 1 << 28, threads: 0, progress: None }
+        Limits { cancel: None, budget: 1 << 40, patience: 1 << 28, threads: 0, progress: None, told: None }
     }
 }
 

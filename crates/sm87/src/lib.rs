@@ -29,7 +29,7 @@ mod word;
 pub use check::{Checker, Checks, Kind, Party, Report};
 pub use disasm::disassemble;
 pub use fault::{ErrorRegisters, Site, SmFault, Stopped};
-pub use launch::{ConstantBank, Launch, Limits, Progress, RunStats};
+pub use launch::{ConstantBank, Launch, Limits, Progress, RunStats, Told};
 pub use model::{Estimate, Machine, Model, Unit};
 pub use word::Word;
 

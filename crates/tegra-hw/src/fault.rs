@@ -56,6 +56,10 @@ pub struct Insight {
     pub lane: Option<u32>,
     /// The thread in that lane. If the lane is not known, it is the thread in the first of `lanes`.
     pub thread: [u32; 3],
+    /// The address of the instruction. For a jump to an address without code it is that of the jump.
+    pub pc: u64,
+    /// The address at which the grid began.
+    pub kernel: u64,
     /// The instruction, as nvdisasm writes it.
     pub instruction: String,
     /// The address that was accessed, and the number of bytes, which is 0 if it is not known.
@@ -69,12 +73,14 @@ impl Insight {
     fn line(&self) -> String {
         let three = |[x, y, z]: [u32; 3]| format!("{x},{y},{z}");
         let mut line = format!(
-            "block={}\tthread={}\twarp={}\tlanes={:#010x}\tshared={}\tinstruction={}",
+            "block={}\tthread={}\twarp={}\tlanes={:#010x}\tshared={}\tpc={:#x}\tkernel={:#x}\tinstruction={}",
             three(self.block),
             three(self.thread),
             self.warp,
             self.lanes,
             self.shared,
+            self.pc,
+            self.kernel,
             self.instruction
         );
         if let Some(lane) = self.lane {
@@ -110,6 +116,11 @@ impl Fault {
     }
 }
 
+/// How the line about what a channel waits for begins.
+fn waiting(channel: u32) -> String {
+    format!("channel={channel}\tstate=waits\t")
+}
+
 /// How many faults are kept.
 const KEPT: usize = 64;
 
@@ -142,11 +153,30 @@ impl FaultLog {
         self.tell();
     }
 
+    /// Keeps a line that says what a channel waits for, until it goes on or is stopped.
+    pub fn waits(&self, channel: u32, what: &str) {
+        let mut lines = self.lines.lock();
+        lines.push_back(format!("{}text={}", waiting(channel), what.replace(['\n', '\t'], " ")));
+        let too_many = lines.len().saturating_sub(KEPT);
+        lines.drain(..too_many);
+        drop(lines);
+        self.tell();
+    }
+
+    /// Forgets what a channel waited for.
+    pub fn goes_on(&self, channel: u32) {
+        self.drop_lines(&waiting(channel));
+    }
+
     /// Forgets the faults of a channel, because another one gets its number.
     pub fn forget(&self, channel: u32) {
+        self.drop_lines(&format!("channel={channel}\t"));
+    }
+
+    fn drop_lines(&self, beginning: &str) {
         let mut lines = self.lines.lock();
-        let (before, of) = (lines.len(), format!("channel={channel}\t"));
-        lines.retain(|line| !line.starts_with(&of));
+        let before = lines.len();
+        lines.retain(|line| !line.starts_with(beginning));
         let changed = lines.len() != before;
         drop(lines);
         if changed {

@@ -31,6 +31,10 @@ pub struct WarpDetails {
     pub is_one_lane: bool,
     /// The thread in that lane. If the lane is not known, it is the thread in the first lane that executed the instruction.
     pub thread: [u32; 3],
+    /// The address of the instruction. For a jump to an address without code it is that of the jump.
+    pub pc: u64,
+    /// The address at which the grid began.
+    pub kernel: u64,
     /// The instruction.
     pub instruction: String,
     /// How many bytes of shared memory the block has.
@@ -45,6 +49,9 @@ pub trait Insights {
     /// The details of the newest fault that stopped a channel.
     fn fault_details(&self, channel: u32) -> Option<FaultDetails>;
 
+    /// What the work of a channel waits for that does not come, as far as the kernel knows.
+    fn waits_for(&self, channel: u32) -> Option<String>;
+
     /// The reports about mistakes of GPU code that nobody has read yet, one per line. The addresses in them are those of the GPU. Only
     /// the library knows the names of the code and of the buffers there.
     fn code_reports(&self) -> Option<String>;
@@ -53,7 +60,14 @@ pub trait Insights {
 impl<K: Kmd + ?Sized> Insights for K {
     fn fault_details(&self, channel: u32) -> Option<FaultDetails> {
         let text = self.read_text(&format!("{}/{FILE}", devfreq::directory(self)?)).ok()?;
-        text.lines().rev().find_map(|line| parse(line, channel))
+        text.lines().rev().filter(|line| field(line, "state").is_none()).find_map(|line| parse(line, channel))
+    }
+
+    fn waits_for(&self, channel: u32) -> Option<String> {
+        let text = self.read_text(&format!("{}/{FILE}", devfreq::directory(self)?)).ok()?;
+        let is_it = |line: &&str| field(line, "channel").and_then(|n| n.parse().ok()) == Some(channel);
+        let line = text.lines().rev().find(is_it).filter(|line| field(line, "state") == Some("waits"))?;
+        field(line, "text").map(str::to_owned)
     }
 
     fn code_reports(&self) -> Option<String> {
@@ -72,9 +86,14 @@ pub(crate) fn is_of_reports(key: &str) -> bool {
     key.ends_with(REPORTS)
 }
 
-/// Reads `key=value` pairs that are separated by tabs.
+/// The value of a key in a line of `key=value` pairs that are separated by tabs.
+fn field<'l>(line: &'l str, key: &str) -> Option<&'l str> {
+    line.split('\t').find_map(|field| field.strip_prefix(key)?.strip_prefix('='))
+}
+
+/// Reads the line of a fault.
 fn parse(line: &str, channel: u32) -> Option<FaultDetails> {
-    let of = |key: &str| line.split('\t').find_map(|field| field.strip_prefix(key)?.strip_prefix('='));
+    let of = |key: &str| field(line, key);
     if of("channel")?.parse() != Ok(channel) {
         return None;
     }
@@ -94,6 +113,9 @@ fn parse(line: &str, channel: u32) -> Option<FaultDetails> {
             lanes: small("lanes")?,
             is_one_lane: of("lane").is_some(),
             thread: three("thread")?,
+            // Recordings of older versions do not have these two.
+            pc: number("pc").unwrap_or(0),
+            kernel: number("kernel").unwrap_or(0),
             instruction: of("instruction")?.to_owned(),
             shared: small("shared")?,
         })

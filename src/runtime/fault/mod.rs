@@ -64,8 +64,12 @@ pub struct FaultInfo {
     pub pc: Option<u64>,
     /// The reason that a thread gave before it stopped the kernel, if it gave one.
     pub stop: Option<Stop>,
-    /// The function of the instruction, if the instruction is in a module.
+    /// The function of the instruction, if the instruction is in a module. For a jump to an address without code it is that of the jump.
     pub place: Option<Located>,
+    /// The kernel of the launch, if a simulated kernel tells where the launch began.
+    pub kernel: Option<String>,
+    /// Whether the instruction is a jump to an address without code, which is `pc`.
+    pub jumped: bool,
     /// Details that a simulated kernel tells. The kernel of a board does not tell them.
     pub insight: Option<Insight>,
     /// The line of the kernel's log. Each address of an instruction has its function behind it.
@@ -206,7 +210,16 @@ impl Watch {
         info.insight = self.session.rm().insight(self.channel);
         if let Some(insight) = &info.insight {
             info.log = Some(with_places(&insight.log, known));
-            let of_buffers = info.cause == Cause::Mmu || info.sm.is_some_and(|(_, esr)| esr & 0xffff == MISALIGNED);
+            if let Some(warp) = &insight.warp {
+                let began = known.place(warp.kernel).filter(|place| place.is_kernel);
+                info.kernel = began.map(|place| place.function);
+                info.jumped = info.place.is_none() && warp.pc != 0 && info.pc.is_some_and(|pc| pc != warp.pc);
+                if info.jumped {
+                    info.place = known.place(warp.pc);
+                }
+            }
+            let of_buffers =
+                !info.jumped && info.cause == Cause::Mmu || info.sm.is_some_and(|(_, esr)| esr & 0xffff == MISALIGNED);
             info.near = insight.access.filter(|_| of_buffers).map(|(address, _)| known.near(address));
             let beyond = info.sm.is_some_and(|(_, esr)| esr & 0xffff == OUT_OF_RANGE);
             let is_shared = |text: &str| SHARED.iter().any(|name| text.contains(name));
@@ -259,11 +272,11 @@ impl Watch {
                 return result;
             }
             if backoff.is_over() {
-                let (completed, waited) = (timeline.completed(), backoff.waited());
+                let (completed, waited, knows) = (timeline.completed(), backoff.waited(), self.knows());
                 fail!(
                     NV_ERR_TIMEOUT,
                     "fence {fence} is pending after {waited:?}: submission {completed} of {last} has finished, and \
-                     channel {} reports no fault",
+                     channel {} reports no fault{knows}",
                     self.channel
                 );
             }
@@ -271,6 +284,14 @@ impl Watch {
                 std::thread::sleep(backoff.next_sleep());
             }
         }
+    }
+
+    /// What a simulated GPU knows of the work that does not end, for a sentence about it.
+    fn knows(&self) -> String {
+        let waits = self.session.rm().waits_for(self.channel);
+        waits.map_or_else(String::new, |text| {
+            format!("; the simulated GPU knows: {}", with_places(&text, self.diagnostics.known()))
+        })
     }
 
     /// The result of submission `fence`. It is `None` while the submission is pending.

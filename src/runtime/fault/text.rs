@@ -12,7 +12,15 @@ impl Display for FaultInfo {
             write!(f, "{stop}; ")?;
         }
         if let Some(place) = &self.place {
-            write!(f, "in {place}; ")?;
+            write!(f, "in {place}")?;
+            if let Some(kernel) = self.kernel.as_ref().filter(|kernel| **kernel != place.function) {
+                write!(f, ", called by kernel {kernel}")?;
+            }
+            f.write_str("; ")?;
+        }
+        if let Some(target) = self.pc.filter(|_| self.jumped) {
+            let why = if target == 0 { ": a pointer to a function is null or was never set" } else { "" };
+            write!(f, "a jump to address {target:#x}, where there is no code{why}; ")?;
         }
         if let Some(insight) = &self.insight {
             self.who(f, insight)?;

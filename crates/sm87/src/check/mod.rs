@@ -6,6 +6,7 @@
 //!    ├ limits   how far shared and local memory reach
 //!    ├ order    what happened before what                cells    who has last used each word     quick    maps
 //!    ├ memory   bounds        sync   barriers            race     accesses without an order
+//!    │                                                                      reach   whether a way leads from one place to another
 //!    │               relation   how accesses stand to each other     stored   what memory holds where something is stored
 //!    └ init     values that were never written: written   which bytes were      shadow   which lanes of registers hold such
 //!                    operands   what instructions read      trial    what they make of it
@@ -21,6 +22,7 @@ mod order;
 mod plan;
 mod quick;
 mod race;
+mod reach;
 mod relation;
 mod report;
 mod shadow;
@@ -164,6 +166,10 @@ impl CtaObserver for Inspector {
         self.at_rest(env, warps);
     }
 
+    fn turn_ends(&mut self, env: &Env<'_>, warps: &[Warp], idles: bool) {
+        self.torn(env, warps, idles);
+    }
+
     fn is_stuck(&mut self, env: &Env<'_>, warps: &[Warp]) {
         self.stuck(env, warps);
     }
@@ -184,6 +190,10 @@ struct Part {
 pub(crate) struct Inspector {
     shared: Arc<Checker>,
     limits: Limits,
+    /// The number of instructions of the program that these are the limits of. It grows when code is reached through a pointer.
+    known: u32,
+    /// Which lanes of a warp waited where for others that cannot come when the last turns ended, and the number of these turns.
+    torn: (Option<(u32, u32, u32)>, u32),
     /// The CTA that was looked at last.
     ctaid: Option<[u32; 3]>,
     /// What all CTAs of the launch know.
@@ -214,8 +224,29 @@ impl Inspector {
         let init = shared.checks().init;
         let init = init.then(|| Init::new(launch, limits.arrays, looked(image).program(image).unwritten));
         let (shared, world) = (shared.clone(), world.clone());
-        let (ctaid, span) = (None, None);
-        Box::new(Inspector { shared, limits, ctaid, world, accesses, span, found, read_behind, named, races, init })
+        let (ctaid, span, torn, known) = (None, None, (None, 0), image.len());
+        Box::new(Inspector {
+            shared,
+            limits,
+            known,
+            torn,
+            ctaid,
+            world,
+            accesses,
+            span,
+            found,
+            read_behind,
+            named,
+            races,
+            init,
+        })
+    }
+
+    /// If the program has grown, its new code may use memory in other ways.
+    fn grows(&mut self, env: &Env<'_>) {
+        if env.image_len != self.known {
+            (self.known, self.limits) = (env.image_len, Limits::of(env.launch, &env.image));
+        }
     }
 
     /// If the CTA is another one than before, nothing is known of it.
@@ -224,6 +255,7 @@ impl Inspector {
             return;
         }
         self.named = [None; 16];
+        self.torn = (None, 0);
         self.races.iter_mut().for_each(|races| races.begin(ctaid, launch.grid));
         self.init.iter_mut().for_each(|init| init.begin(launch));
     }
@@ -232,6 +264,7 @@ impl Inspector {
     fn inspect(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32, plan: Plan) -> bool {
         let (checks, warp) = (self.shared.checks(), w.index as usize);
         self.begin(env.ctaid, env.launch);
+        self.grows(env);
         if let Some(races) = &mut self.races {
             races.order.goes_on(warp);
         }

@@ -1,5 +1,6 @@
 //! Misuse of barriers.
 
+use super::reach::may_reach;
 use super::report::Kind;
 use super::{Inspector, Part};
 use crate::exec::env::Env;
@@ -23,6 +24,9 @@ const APART: u8 = 1;
 const COUNTS: u8 = 2;
 const MASK: u8 = 3;
 const NEVER: u8 = 4;
+const TORN: u8 = 5;
+/// The turns after which lanes that go on without others count as such that do not come.
+const TURNS: u32 = 4;
 
 /// Lanes as a list.
 fn list(mask: u32) -> String {
@@ -150,6 +154,40 @@ impl Inspector {
                 (title, vec![party(waiting(w, first)), party(waiting(w, second))])
             });
         }
+    }
+
+    /// A turn of the CTA has ended. A part of a warp may wait at a barrier for the other part, which runs where no way leads to the barrier:
+    /// a mistake at once, if all that it does is to wait for memory, and otherwise after several such turns.
+    pub(crate) fn torn(&mut self, env: &Env<'_>, warps: &[Warp], idles: bool) {
+        if !self.shared.checks().sync {
+            return;
+        }
+        if idles {
+            self.at_rest(env, warps);
+        }
+        let found = warps.iter().filter(|w| w.active != 0).find_map(|w| Some((w, w.torn()?)));
+        let Some((w, (first, rest))) = found.filter(|(_, (first, rest))| !may_reach(&env.image, rest.pc, first.pc))
+        else {
+            self.torn = (None, 0);
+            return;
+        };
+        let place = Some((w.index, first.mask, first.pc));
+        let turns = if self.torn.0 == place { self.torn.1 + 1 } else { 1 };
+        self.torn = (place, turns);
+        if !idles && turns < TURNS {
+            return;
+        }
+        self.report(env, Kind::Sync, TORN, first.pc, |party| {
+            let title = format!(
+                "a barrier that only a part of a warp comes to: lanes {} wait for lanes {} of their warp, which go on without them{}",
+                list(first.mask),
+                list(rest.mask),
+                if idles { " and wait for memory" } else { "" }
+            );
+            let what = format!("lanes {} of warp {} go on", list(rest.mask), w.index);
+            let others = Part { what, warp: w.index, lane: rest.mask.trailing_zeros(), at: rest.pc, block: None };
+            (title, vec![party(waiting(w, &first)), party(others)])
+        });
     }
 
     /// No warp of the CTA can run, although some have not ended. Reports the first barrier at which lanes wait.

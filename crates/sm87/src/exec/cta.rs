@@ -81,6 +81,22 @@ impl Warps {
     pub(crate) fn pc(&self, env: &Env<'_>) -> u64 {
         self.warps.iter().find(|w| !w.done()).map_or(env.image_base, |w| env.pc(w.pc))
     }
+
+    /// Says that a part of a warp waits at a barrier while the other part does not come there, if there is such a warp.
+    pub(crate) fn apart(&self, env: &Env<'_>) -> Option<String> {
+        let (w, at, rest) = self.warps.iter().find_map(|w| w.torn().map(|(at, rest)| (w, at, rest)))?;
+        let [x, y, z] = env.ctaid;
+        let (mask, pc, others, theirs) = (at.mask, env.pc(at.pc), rest.mask, env.pc(rest.pc));
+        let place = match at.wait {
+            Wait::Cta(number) => format!("barrier {number}"),
+            _ => "WARPSYNC".to_owned(),
+        };
+        Some(format!(
+            "in CTA ({x}, {y}, {z}), lanes {mask:#010x} of warp {} wait at {place} at pc {pc:#x} for the other lanes of it, of which \
+             {others:#010x} have not come and are at pc {theirs:#x}",
+            w.index
+        ))
+    }
 }
 
 /// Reasons from outside the CTA to stop.
@@ -175,6 +191,8 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
             false => idle + if sleeping { SLEEPING } else { SPINNING },
         };
         if idle >= IDLE || env.stats.warp_instructions - begun >= turn {
+            let idles = idle >= IDLE;
+            env.observed_by(|observer, env| observer.turn_ends(env, &store.warps, idles));
             return match supervisor.poll(rest) {
                 // A CTA that waits for a time continues by itself.
                 Ok(()) if idle >= IDLE && !timed => End::Idle,
@@ -231,8 +249,19 @@ fn site(env: &Env<'_>, w: &Warp, fault: &SmFault) -> Site {
     };
     let first = lane.unwrap_or(lanes.trailing_zeros()) as usize & 31;
     let thread = env.tids.get(w.index as usize).map_or([0; 3], |of| [0, 1, 2].map(|axis| of[axis].0[first]));
-    let shared = env.launch.shared_bytes;
-    Site { block: env.ctaid, warp: w.index, lanes, lane, thread, word: env.image.word(u.at), access, shared }
+    let (pc, kernel, shared) = (env.pc(u.at), env.launch.code, env.launch.shared_bytes);
+    Site {
+        block: env.ctaid,
+        warp: w.index,
+        lanes,
+        lane,
+        thread,
+        pc,
+        kernel,
+        word: env.image.word(u.at),
+        access,
+        shared,
+    }
 }
 
 /// Runs the other warps after one warp has had an exception. They continue for one slice each, until the kernel stops

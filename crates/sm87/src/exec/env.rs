@@ -52,6 +52,8 @@ pub(crate) struct Env<'a> {
     pub operands: Option<Box<Operands>>,
     pub shared: Shared,
     pub local: Local,
+    /// The newest program of the launch.
+    pub programs: &'a super::programs::Programs,
     /// The constant banks as bytes, for reads with an index.
     pub banks: &'a super::consts::Banks,
     /// The thread indices x, y and z of each warp.

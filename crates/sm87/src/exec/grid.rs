@@ -8,6 +8,7 @@ use super::env::{Env, WarpError, nack};
 use super::image::{self, Fetch, Image};
 use super::mem::Tlb;
 use super::observe::Observer;
+use super::programs::Programs;
 use super::rows::Row;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
@@ -18,7 +19,7 @@ use crate::word::Word;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tegra_mm::Access;
 
 /// After this many instructions, the calling thread estimates how large the grid is, unless an earlier launch of the program
@@ -32,7 +33,9 @@ const BATCH: u64 = 4096;
 /// What all workers of a launch share.
 pub(super) struct Grid<'a> {
     pub launch: &'a Launch,
-    pub image: Arc<Image>,
+    /// The program with which the launch begins.
+    image: Arc<Image>,
+    pub programs: Programs,
     pub banks: Banks,
     pub tids: Vec<[Row; 3]>,
     /// The SMs that get CTAs.
@@ -50,6 +53,8 @@ pub(super) struct Grid<'a> {
     /// The number of turns in which a CTA did more than wait.
     pub progress: AtomicU64,
     failures: Mutex<Vec<Failure>>,
+    /// Whether somebody was told that a part of a warp waits.
+    told: AtomicBool,
     /// Who observes the launch.
     pub observers: &'a [&'a dyn Observer],
 }
@@ -74,6 +79,7 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
     let first = x + width * (y + height * z);
     let grid = Grid {
         launch,
+        programs: Programs::new(image.clone()),
         image,
         banks,
         tids: thread_indices(launch.block),
@@ -86,6 +92,7 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
         issued: AtomicU64::new(0),
         progress: AtomicU64::new(0),
         failures: Mutex::default(),
+        told: AtomicBool::default(),
         observers,
     };
     let stats = grid.run();
@@ -173,11 +180,12 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> 
         let record = ErrorRegisters { global_esr: 0, warp_esr: WarpError::PcOverflow as u32, pc: at };
         SmFault::Warp { record, sm, text, site: None }
     };
-    let tlb = &mut env.tlb;
+    let (tlb, launch, observers) = (&mut env.tlb, env.launch, env.watched_by);
     let words = &mut |n| fetch(tlb, code, n);
-    let image = image::extend(&env.image, root, words).ok_or_else(far)?;
+    let extended = |newest: &Image| Some(fit(image::extend(newest, root, words)?, launch, observers, words));
+    let image = env.programs.with(&env.image, root, extended).ok_or_else(far)?;
     let base = code.wrapping_sub(u64::from(image.entry) * 16);
-    Ok((fit(image, env.launch, env.watched_by, words), base))
+    Ok((image, base))
 }
 
 /// The thread indices of every warp, with one row for each axis.
@@ -275,10 +283,11 @@ impl Grid<'_> {
                 }
             }
         }
-        let threads = most.min(self.unstarted() + 1);
+        // The sample may have reached code that must not have several threads.
+        let threads = if self.programs.newest().ordered { 1 } else { most.min(self.unstarted() + 1) };
         if threads <= 1 {
             own.work(u64::MAX);
-            self.image.weight.store(own.weight(), Ordering::Relaxed);
+            self.weighs(own.weight());
             return own.stats();
         }
         let mut stats = RunStats::default();
@@ -292,7 +301,7 @@ impl Grid<'_> {
             let helper = |_| std::thread::Builder::new().spawn_scoped(scope, help).ok();
             let helpers: Vec<_> = (1..threads).map_while(helper).collect();
             own.work(u64::MAX);
-            self.image.weight.store(own.weight(), Ordering::Relaxed);
+            self.weighs(own.weight());
             stats = own.stats();
             for h in helpers {
                 match h.join() {
@@ -304,10 +313,16 @@ impl Grid<'_> {
         stats
     }
 
+    /// Notes what a CTA takes, for the next launch. It begins with the newest program.
+    fn weighs(&self, weight: u64) {
+        self.image.weight.store(weight, Ordering::Relaxed);
+        self.programs.newest().weight.store(weight, Ordering::Relaxed);
+    }
+
     /// What the clocks showed at the end, in nanoseconds. It is 0 if the program does not keep time.
     fn shown(&self) -> u64 {
         let shown = self.clocks.iter().map(|clock| clock.load(Ordering::Relaxed)).max().unwrap_or(0);
-        if self.image.keeps_time() { clock::nanoseconds(shown) } else { 0 }
+        if self.programs.newest().keeps_time() { clock::nanoseconds(shown) } else { 0 }
     }
 
     /// The number of host threads that may work on the grid. Code whose results depend on the order of CTAs gets one, and
@@ -330,6 +345,16 @@ impl Grid<'_> {
     /// What the clock of that SM shows: the time at which the last CTA on it ended.
     pub(super) fn clock(&self, cta: u64) -> &AtomicU64 {
         &self.clocks[(cta % self.sms.len() as u64) as usize]
+    }
+
+    /// Tells what a CTA that idles waits for, if somebody wants to hear it and was not told before.
+    pub(super) fn tell(&self, what: impl FnOnce() -> Option<String>) {
+        if let Some(told) = self.launch.limits.told.as_ref().filter(|_| !self.told.load(Ordering::Relaxed))
+            && let Some(text) = what()
+            && !self.told.swap(true, Ordering::Relaxed)
+        {
+            told.0(&text);
+        }
     }
 
     /// Whether a CTA has failed.

@@ -70,6 +70,20 @@ const PATIENCE: u32 = 8;
 const POLLS: u32 = 16;
 
 impl Warp {
+    /// Lanes that wait for all lanes of the warp, at a CTA barrier or at the WARPSYNC in front of it, and others that do not come: those
+    /// that run, if some do.
+    pub(crate) fn torn(&self) -> Option<(Group, Group)> {
+        let running = Group { mask: self.active, pc: self.pc, ..Group::NONE };
+        let elsewhere = |g: &&Group| matches!(g.wait, Wait::Turn | Wait::Converge(_));
+        let rest = if self.active != 0 { running } else { self.groups().iter().find(elsewhere).copied()? };
+        let waits = |g: &&Group| match g.wait {
+            Wait::Cta(_) => true,
+            Wait::Lanes(wanted) | Wait::Alone(wanted) => wanted & rest.mask != 0,
+            Wait::Turn | Wait::Converge(_) => false,
+        };
+        Some((*self.groups().iter().find(waits)?, rest))
+    }
+
     /// The groups that do not run.
     pub(crate) fn groups(&self) -> &[Group] {
         &self.groups[..self.count]

@@ -115,7 +115,8 @@ fn key(fetch: &mut Fetch<'_>) -> u64 {
 pub(crate) fn find(fetch: &mut Fetch<'_>) -> Arc<Image> {
     let key = key(fetch);
     let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
-    if let Some(image) = known.into_iter().find(|i| i.matches(fetch)) {
+    // Launches that ran at the same time may have left several. The largest has the most of the code that is reached through pointers.
+    if let Some(image) = known.into_iter().filter(|i| i.matches(fetch)).max_by_key(|i| i.len()) {
         return image;
     }
     let image = Image::build(vec![0], fetch);
@@ -129,7 +130,13 @@ pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<
     }
     let mut roots = image.roots.clone();
     roots.push(root);
+    roots.sort_unstable();
+    roots.dedup();
     let key = key(fetch);
+    let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
+    if let Some(larger) = known.into_iter().find(|i| i.has_roots(&roots) && i.matches(fetch)) {
+        return Some(larger);
+    }
     let larger = Image::build(roots, fetch);
     let mut cache = cache().lock();
     cache.replace(key, image);
@@ -242,6 +249,11 @@ impl Image {
     /// Notes what a launch must know about the code.
     fn note(&mut self, row: &Row, w: Word) {
         self.ordered |= row.notes.ordered(w);
+    }
+
+    /// Whether the image was made from these roots, and perhaps from others.
+    pub(super) fn has_roots(&self, roots: &[i64]) -> bool {
+        roots.iter().all(|root| self.roots.contains(root))
     }
 
     fn matches(&self, fetch: &mut Fetch<'_>) -> bool {
@@ -390,6 +402,22 @@ mod tests {
         let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
         assert!(known.len() == 1 && Arc::ptr_eq(&known[0], &image), "{known:?}");
         assert!(Arc::ptr_eq(&find(code), &image), "and serves the program from now on");
+    }
+
+    #[test]
+    fn ctas_that_extend_an_image_at_once_get_the_same_one() {
+        let code = &mut exits(0x9_2222_0000);
+        let first = find(code);
+        let one = extend(&first, 160, code).expect("within reach");
+        assert!(
+            Arc::ptr_eq(&one, &extend(&first, 160, code).expect("within reach")),
+            "the second finds that of the first"
+        );
+        let two = extend(&one, 320, code).expect("within reach");
+        // Another launch has got there in the other order.
+        let other = extend(&extend(&first, 320, code).expect("within reach"), 160, code).expect("within reach");
+        assert!(Arc::ptr_eq(&two, &other));
+        assert!(Arc::ptr_eq(&find(code), &two), "the next launch begins with the largest");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!    └ cta    warps take turns, barriers
 //!       └ interp   one warp, one micro-op after another
 //!            └ ops  what an instruction does        (arithmetic: sm::num)
+//!   programs  the program of a launch, as it grows
 //!   image     a program decoded: micro-ops, immediates     lower   operands of a micro-op
 //!   runs, chains   instructions that are executed together, and loads that know of each other
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
@@ -36,6 +37,7 @@ pub(crate) mod mem;
 pub(crate) mod observe;
 pub(crate) mod ops;
 mod poll;
+mod programs;
 pub(crate) mod rows;
 mod runs;
 mod several;

@@ -42,6 +42,9 @@ pub(crate) trait CtaObserver {
     /// No warp can run for now.
     fn rests(&mut self, _: &Env<'_>, _: &[Warp]) {}
 
+    /// The CTA has run for long, or all that its warps do is to wait for memory (`idles`), so that another CTA has its turn.
+    fn turn_ends(&mut self, _: &Env<'_>, _: &[Warp], _idles: bool) {}
+
     /// No warp can run any more, although some have not ended.
     fn is_stuck(&mut self, _: &Env<'_>, _: &[Warp]) {}
 

@@ -127,12 +127,18 @@ impl<'g> Worker<'g> {
             match end {
                 End::Turn | End::Idle => {
                     resident.first_turn = false;
+                    if idle {
+                        self.grid.tell(|| resident.store.apart(&resident.env));
+                    }
                     self.waiting.push_back(resident);
                     self.rest();
                     continue;
                 }
                 End::Done | End::Stopped(Interrupt::Other, _) => {}
-                End::Stopped(why, pc) => self.grid.fail(cta, first_turn, self.stopped(why, pc)),
+                End::Stopped(why, pc) => {
+                    let apart = resident.store.apart(&resident.env);
+                    self.grid.fail(cta, first_turn, self.stopped(why, pc, apart));
+                }
                 End::Failed(fault) => self.grid.fail(cta, first_turn, fault),
             }
             self.retire(resident);
@@ -201,9 +207,12 @@ impl<'g> Worker<'g> {
         )
     }
 
-    /// The fault that reports an interruption from outside.
-    fn stopped(&self, why: Interrupt, pc: u64) -> SmFault {
+    /// The fault that reports an interruption from outside. `apart` says that a part of a warp waits at a barrier and the other goes on.
+    fn stopped(&self, why: Interrupt, pc: u64, apart: Option<String>) -> SmFault {
         match hang(why, pc) {
+            SmFault::Hang { text, .. } if apart.is_some() => {
+                SmFault::Hang { pc, text: format!("{text}; {}", apart.unwrap_or_default()) }
+            }
             SmFault::Hang { text, .. } if self.waited > 0 && self.grid.unstarted() > 0 => {
                 SmFault::Hang { pc, text: format!("{text}; {}", self.crowded()) }
             }
@@ -236,11 +245,14 @@ impl<'g> Worker<'g> {
     fn fresh(&self) -> Resident<'g> {
         let (grid, l) = (self.grid, self.grid.launch);
         let warps = l.block.iter().product::<u32>().div_ceil(32);
+        let image = grid.programs.newest();
+        let (entry, image_len, constants) = (image.entry, image.len(), grid.banks.rows(&image.pool.constants));
+        let observers = grid.observers.iter().map(|observer| Some(observer.ctas(l, &image))).collect();
         let env = Env {
             launch: l,
-            image: grid.image.clone(),
-            image_base: l.code.wrapping_sub(u64::from(grid.image.entry) * 16),
-            image_len: grid.image.len(),
+            image,
+            image_base: l.code.wrapping_sub(u64::from(entry) * 16),
+            image_len,
             extend: 0,
             tlb: Tlb::new(&l.table, [l.shared_window, l.local_window]),
             known: Known::NOTHING,
@@ -248,6 +260,7 @@ impl<'g> Worker<'g> {
             operands: None,
             shared: Shared::new(l.shared_bytes),
             local: Local::new(l.local_low, l.local_high, warps as usize),
+            programs: &grid.programs,
             banks: &grid.banks,
             tids: &grid.tids,
             ctaid: [0; 3],
@@ -264,9 +277,9 @@ impl<'g> Worker<'g> {
             clock: Clock::default(),
             begun: grid.begun,
             watched_by: grid.observers,
-            observers: grid.observers.iter().map(|observer| Some(observer.ctas(l, &grid.image))).collect(),
+            observers,
         };
-        Resident { cta: 0, first_turn: true, env, store: Warps::new(grid.banks.rows(&grid.image.pool.constants)) }
+        Resident { cta: 0, first_turn: true, env, store: Warps::new(constants) }
     }
 }
 

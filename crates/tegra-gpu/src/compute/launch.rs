@@ -14,7 +14,8 @@ use super::checks::{self, Setting};
 use super::pcas;
 use super::qmd::Qmd;
 use super::sked::Scheduled;
-use sm87::{ErrorRegisters, Estimate, Launch, Limits, Model, RunStats, Site, SmFault, Stopped};
+use sm87::{ErrorRegisters, Estimate, Launch, Limits, Model, RunStats, Site, SmFault, Stopped, Told};
+use std::sync::Arc;
 use tegra_hw::{Awakening, Fault, Insight, SmError};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
@@ -153,6 +154,8 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         return Ok(Some(Executed { stats: RunStats::default(), estimate: None, start_ns }));
     }
     let (local_low, local_high) = qmd.local_bytes();
+    let (gpu, channel) = (turn.hw().tsg.gpu.clone(), turn.hw().id);
+    let told = Told(Arc::new(move |what| gpu.faults.waits(channel, what)));
     let progress = turn.trace.slow.begins(qmd.program(), qmd.grid());
     let launch = Launch {
         table: turn.table(),
@@ -176,6 +179,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
             cancel: Some(turn.channel.stop.flag()),
             budget: turn.config.budget,
             progress,
+            told: Some(told),
             ..Limits::default()
         },
     };
@@ -187,6 +191,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         work.took(pace::grid_ns(estimate));
     }
     turn.trace.slow.ends();
+    turn.hw().tsg.gpu.faults.goes_on(turn.hw().id);
     if let Some(reports) = &turn.config.reports {
         reports.publish(&turn.hw().tsg.gpu);
     }
@@ -209,18 +214,17 @@ fn record(ErrorRegisters { global_esr, warp_esr, pc }: ErrorRegisters) -> SmErro
 }
 
 /// Details of a fault that a board's kernel would not report.
-fn insight(site: &Site, pc: u64) -> Insight {
-    let Site { block, warp, lanes, lane, thread, word, access, shared } = *site;
+fn insight(site: &Site) -> Insight {
+    let Site { block, warp, lanes, lane, thread, pc, kernel, word, access, shared } = *site;
     let text = sm87::disassemble(word as u64, (word >> 64) as u64, pc);
     let instruction = text.unwrap_or_else(|| format!("{word:#034x}"));
-    Insight { block, warp, lanes, lane, thread, instruction, access, shared }
+    Insight { block, warp, lanes, lane, thread, pc, kernel, instruction, access, shared }
 }
 
 /// Describes an SM's fault in the words of the kernel log.
 fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
     let sms = stopped.fault.record().into_iter().chain(stopped.others).map(|(sm, r)| (sm, record(r))).collect();
-    let insight =
-        stopped.fault.site().map(|site| Box::new(insight(site, stopped.fault.record().map_or(0, |(_, r)| r.pc))));
+    let insight = stopped.fault.site().map(|site| Box::new(insight(site)));
     match stopped.fault {
         SmFault::Mmu { fault, fetch, sm, record, .. } => {
             let base = fault::mmu(turn.hw(), if fetch { fault::CODE } else { fault::SM }, fault);

@@ -145,7 +145,9 @@ fn indirect<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u
     while left != 0 {
         let va = offset.wrapping_add(w.get64(u.a, left.trailing_zeros()));
         if !va.is_multiple_of(16) {
-            let text = format!("branch to {va:#x}, which is not 16-byte aligned");
+            // Compilers make a null pointer to a function, too, into such an address.
+            let why = if PURPOSE == CALL { ": the pointer to the function is null or was never set" } else { "" };
+            let text = format!("branch to {va:#x}, which is not 16-byte aligned{why}");
             return env.warp_error(u, WarpError::MisalignedPc, text);
         }
         let Some(target) = env.target(va) else {

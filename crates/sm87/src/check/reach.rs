@@ -1,0 +1,47 @@
+//! Whether lanes can come from one instruction of a program to another.
+
+use crate::exec::image::{Image, distance};
+use crate::isa::{End, Flow};
+use crate::word::Word;
+
+/// Whether lanes at one instruction may come to another. Where a jump or a return goes that is not in the word is not known, so that they
+/// may come anywhere from there.
+pub(super) fn may_reach(image: &Image, from: u32, to: u32) -> bool {
+    let (mut seen, mut todo) = (vec![false; image.len() as usize], vec![i64::from(from)]);
+    while let Some(at) = todo.pop() {
+        let Some(known) = usize::try_from(at).ok().and_then(|at| seen.get_mut(at)) else { return true };
+        if at == i64::from(to) {
+            return true;
+        }
+        if std::mem::replace(known, true) {
+            continue;
+        }
+        let (word, Some(row)) = (Word(image.word(at as u32)), image.row(at as u32)) else { return true };
+        match (row.flow, distance(row, word)) {
+            (_, Some(far)) => todo.push(at + far),
+            (Flow::Next | Flow::Ends(End::Exit), None) => {}
+            _ => return true,
+        }
+        if !row.flow.ends(word) {
+            todo.push(at + 1);
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::image::find;
+
+    #[test]
+    fn the_ways_from_one_instruction_to_another() {
+        // @P0 BRA to the instruction after the next; EXIT; NOP; EXIT.
+        let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
+        let nop = Word::new(0x7918, 0x000f_c000_0000_0000);
+        let program = [Word::new(0x0000_0010_0000_0947, 0x000f_ea00_0380_0000), exit, nop, exit];
+        let image = find(&mut |n| usize::try_from(n).ok().and_then(|n| program.get(n).copied()));
+        assert_eq!([0, 1, 2, 3].map(|to| may_reach(&image, 0, to)), [true; 4]);
+        assert!(!may_reach(&image, 1, 2) && !may_reach(&image, 2, 1) && may_reach(&image, 2, 3));
+    }
+}
