@@ -1,5 +1,6 @@
 //! The checker looks at a launch, and changes nothing of it.
 
+use crate::faults::{EXIT, program};
 use crate::kernel;
 use crate::support::{Arg, Gpu};
 use sm87::{Checker, Checks, Kind, run, run_observed};
@@ -42,4 +43,24 @@ fn accesses_behind_a_buffer_are_found() {
 #[test]
 fn a_sum_of_what_was_never_written_is_found_where_it_is_stored() {
     assert_eq!(found(Checks { init: true, ..Checks::default() }, (1000, 1000), false), [Kind::Init]);
+}
+
+/// A program with a barrier in shared memory counts there too, and looks at the count with plain loads. That is no race, although the
+/// code that shows that there is a barrier is first reached through a pointer.
+#[test]
+fn a_barrier_behind_a_pointer_is_known_as_one() {
+    let mov = |register: u64, x: u64| (x << 32 | register << 16 | 0x7802, 0x000f_e200_0000_0f00);
+    let call = (0x0000_0000_0400_7344, 0x001f_ea00_03c0_0000); // CALL.REL.NOINC R4, to the instruction after the next one
+    let load = (0x0000_1000_ff08_7984, 0x000e_2800_0000_0800); // LDS R8, [RZ+0x10]
+    let count = (0x0000_1000_ffff_7f8c, 0x000f_e800_0d00_003f); // ATOMS.POPC.INC.32 RZ, [RZ+URZ+0x10]
+    let arrive = (0x0000_0000_ff06_7f8c, 0x000e_6200_0c80_043f); // ATOMS.ARRIVE.64 R6, [URZ]
+    let found = |behind: &[_]| {
+        let kernel = program(&[&[mov(4, 16), mov(5, 0), call, EXIT], behind, &[EXIT]].concat());
+        let (mut gpu, checker) = (Gpu::default(), Arc::new(Checker::new(Checks { race: true, ..Checks::default() })));
+        let launch = gpu.launch(&kernel, [1, 1, 1], [64, 1, 1], &[]);
+        run_observed(&launch, Some(&checker), None).expect("no fault");
+        checker.take().into_iter().map(|report| report.kind).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&[load, count, arrive]), []);
+    assert_eq!(found(&[load, count]), [Kind::Race], "without a barrier");
 }
