@@ -217,7 +217,12 @@ bytes!(u8 i32 u32 i64 u64 f32 f64);
 #[macro_export]
 macro_rules! kernel {
     ($name:literal) => {
-        $crate::support::Kernel::parse(include_str!(concat!("data/", $name, ".hex")))
+        $crate::support::Kernel::parse(include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/sm/data/",
+            $name,
+            ".hex"
+        )))
     };
 }
 
