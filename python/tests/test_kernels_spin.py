@@ -4,6 +4,8 @@ import cuda
 import numpy
 import pytest
 
+import tegrarm
+
 # A lock as books have it, in each of the ways to write its loop.
 LOCKS = {
     "loop": "while (atomicCAS(lock, 0, 1) != 0); WORK atomicExch(lock, 0);",
@@ -260,3 +262,34 @@ def test_groups_of_lanes_in_several_warps_take_one_lock(gpu, way, nap):
         out = numpy.zeros(1, numpy.int32)
         gpu.launch(gpu.kernel(cuda.compiled(GROUPS.replace("NAP", nap), way), "k"), grid, block, numpy.int32(30), out)
         assert out[0] == grid * block * 30, (grid, block)
+
+
+# A kernel polls sixteen bytes that the copy engine writes, behind the data that they announce.
+ANNOUNCED = """
+extern "C" __global__ void k(const unsigned *flag, const unsigned *data, unsigned *wrong, unsigned last) {
+    for (unsigned seen = 0; seen != last;) {
+        unsigned x, y, z, t, found;
+        asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(x), "=r"(y), "=r"(z), "=r"(t) : "l"(flag) : "memory");
+        asm volatile("fence.acq_rel.sys;" ::: "memory");
+        asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(found) : "l"(data) : "memory");
+        wrong[0] += x != y || y != z || z != t;
+        wrong[1] += x < seen;
+        wrong[2] += found < x;
+        seen = x;
+    }
+}"""
+
+
+def test_a_kernel_polls_what_the_copy_engine_writes():
+    """Each copy of sixteen bytes is seen as a whole, never an older one behind a newer one, and the data in front of it are there."""
+    last = 300
+    with tegrarm.Device() as device, device.queue("copy") as copies:
+        kernel = device.load(cuda.compiled(ANNOUNCED))["k"]
+        flag, data, wrong = device.zeros(4, "uint32"), device.zeros(1, "uint32"), device.zeros(3, "uint32")
+        numbers = device.array(numpy.repeat(numpy.arange(last + 1, dtype=numpy.uint32), 4).reshape(-1, 4))
+        kernel[1, 1](flag, data, wrong, numpy.uint32(last))
+        for number in range(1, last + 1):
+            copies.copy(data, numbers[number][:1])
+            copies.copy(flag, numbers[number])
+        device.wait()
+        assert wrong.numpy().tolist() == [0, 0, 0]
