@@ -24,11 +24,15 @@ test-tinygrad: build $(SUITE)/.installed  ## tinygrad's own test suite: long, no
 test-disasm: venv $(SIM)
 	$(PY) python/suite/disasm.py --cache "$(WHOLE_CACHE)" --simulator "$(WHOLE_SIM)" $(ARGS)
 
-# Ten million runs of each litmus test. It prints a row of the table in docs/simulator/judging.md for each. `cargo test` runs a sample.
-LITMUS_RUNS ?= 10000000
-.PHONY: test-litmus
-test-litmus: ## the memory model of PTX on several host threads: LITMUS_RUNS of each litmus test
+# Ten million runs of litmus tests: so many of each test with each order of its accesses. It prints the table of
+# docs/simulator/judging.md. Accesses of mixed sizes are tried as often as a test. `cargo test` makes a sample.
+LITMUS_RUNS ?= 420000
+.PHONY: test-litmus test-lookback
+test-litmus: ## the memory model of PTX on several host threads: ten million runs of litmus tests
 	TEGRARM_TEST_LITMUS=$(LITMUS_RUNS) $(CARGO) test --release --locked -p sm87 --test sm -- litmus --nocapture
+
+test-lookback: build venv  ## CUB's ReduceByKey and InclusiveSum, 10,000 runs of each on all host threads, against numpy
+	$(PY) python/suite/lookback.py $(ARGS)
 
 # Kernels that nobody chose: every form of PTX that the assembler takes for sm_87, and corpora of programs: CUB, libcu++, cooperative
 # groups, matrix products, algorithms, and kernels of Numba. Both go on where they were stopped, print a line about how far they are,

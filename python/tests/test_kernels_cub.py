@@ -1,8 +1,15 @@
 """CUB's primitives for warps and blocks, as its headers are: a sample of each, on several types."""
 
+import importlib.util
+
 import cuda
 import numpy
 import pytest
+from conftest import ROOT
+
+SPEC = importlib.util.spec_from_file_location("lookback", ROOT / "python" / "suite" / "lookback.py")
+lookback = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(lookback)
 
 BLOCK = 128
 INCLUDES = ["warp/warp_reduce", "warp/warp_scan", "warp/warp_merge_sort", "block/block_reduce", "block/block_scan",
@@ -75,3 +82,9 @@ def test_primitives_of_cub(gpu, way, kind):
     gpu.launch(gpu.kernel(cuda.compiled(SOURCE.replace("TYPE", kind), way), "k"), 1, BLOCK, values, out)
     for number, (got, row) in enumerate(zip(out, want, strict=True)):
         assert [got[i] for i in row] == list(row.values()), number
+
+
+@pytest.mark.parametrize("name", lookback.ALGORITHMS)
+def test_blocks_that_look_back_find_whole_states(name):
+    """`make test-lookback` makes 10,000 runs of each."""
+    assert lookback.wrong(name, 30) == 0
