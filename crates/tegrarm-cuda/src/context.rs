@@ -1,8 +1,9 @@
 //! Contexts: a device of libtegrarm, with everything that a program makes on it. Each thread has a stack of them.
 
 use crate::allocations;
+use crate::captures;
 use crate::handles::Handles;
-use crate::machine::{Device, FOREVER, Fault, Queue};
+use crate::machine::{Device, FOREVER, Queue};
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};
 use crate::streams::{Kind, STREAMS, Stream};
@@ -91,6 +92,7 @@ impl Context {
     fn end(handle: usize) -> Answer {
         let context = CONTEXTS.remove(handle)?;
         let _ = context.synchronize();
+        captures::forget(handle);
         crate::modules::forget(handle);
         crate::events::forget(handle);
         STREAMS.remove_all(|stream| stream.context == handle);
@@ -119,7 +121,7 @@ impl Context {
     #[cold]
     fn stopped(&self, error: Error) -> Error {
         let Ok(Some(fault)) = self.device.fault() else { return error };
-        let code = meaning(&fault);
+        let code = crate::faults::result(&fault);
         let first = self.sticky.compare_exchange(CUDA_SUCCESS, code, Ordering::Relaxed, Ordering::Relaxed);
         Error::new(first.err().unwrap_or(code), fault.sentence)
     }
@@ -173,6 +175,7 @@ impl Context {
     /// Gives a stream work: after the work of the legacy default stream, or, for that stream, after that of all streams that wait for it.
     pub fn submit(&self, stream: &Stream, work: impl FnOnce(&Queue) -> Answer<u64>) -> Answer<u64> {
         self.alive()?;
+        captures::forbid(stream)?;
         // The lock is held until the work has its fence, so that the order of two threads is one order.
         let order = self.order.lock();
         self.told(before(&order, stream).and_then(|()| {
@@ -185,6 +188,7 @@ impl Context {
     /// Waits until a stream has done everything that it was given, and everything that its next work would wait for.
     pub fn settle(&self, stream: &Stream) -> Answer {
         self.alive()?;
+        captures::forbid(stream)?;
         for fence in self.pending(stream) {
             self.wait(fence)?;
         }
@@ -194,6 +198,7 @@ impl Context {
     /// Whether a stream has done everything.
     pub fn settled(&self, stream: &Stream) -> Answer<bool> {
         self.alive()?;
+        captures::forbid(stream)?;
         for fence in self.pending(stream) {
             if !self.told(self.device.passed(fence))? {
                 return Ok(false);
@@ -257,26 +262,6 @@ fn before(order: &Order, stream: &Stream) -> Answer {
         Kind::Free => {}
     }
     Ok(())
-}
-
-/// The result of CUDA for a fault. The numbers of causes are those of `enum tegrarm_fault_cause`.
-fn meaning(fault: &Fault) -> u32 {
-    match fault.cause {
-        1 => CUDA_ERROR_ILLEGAL_ADDRESS,
-        2 => match fault.warp_error & 0xFFFF {
-            // The error numbers of the register, which docs/hardware/nvgpu-faults.md lists.
-            0x02 => CUDA_ERROR_HARDWARE_STACK_ERROR,
-            0x05 | 0x06 => CUDA_ERROR_INVALID_PC,
-            0x08 | 0x09 | 0x0B | 0x0D => CUDA_ERROR_ILLEGAL_INSTRUCTION,
-            0x0E | 0x12 | 0x17 | 0x20 => CUDA_ERROR_ILLEGAL_ADDRESS,
-            0x0F => CUDA_ERROR_MISALIGNED_ADDRESS,
-            0x10 => CUDA_ERROR_INVALID_ADDRESS_SPACE,
-            _ => CUDA_ERROR_LAUNCH_FAILED,
-        },
-        4 => CUDA_ERROR_LAUNCH_TIMEOUT,
-        8 => CUDA_ERROR_ASSERT,
-        _ => CUDA_ERROR_LAUNCH_FAILED,
-    }
 }
 
 /// The handle of the thread's current context, or 0.
@@ -437,11 +422,13 @@ pub mod rows {
     }
 
     pub fn cuCtxSynchronize() -> Answer {
-        current()?.synchronize()
+        cuCtxSynchronize_v2(0)
     }
 
     pub fn cuCtxSynchronize_v2(ctx: usize) -> Answer {
-        context(ctx)?.synchronize()
+        let context = context(ctx)?;
+        captures::forbid_in(&context)?;
+        context.synchronize()
     }
 
     pub fn cuDevicePrimaryCtxRetain(pctx: Ptr<usize>, dev: i32) -> Answer {

@@ -1,5 +1,6 @@
 //! Events: points in the work of streams, with their times.
 
+use crate::captures;
 use crate::context::{CONTEXTS, Context, context, current};
 use crate::handles::Handles;
 use crate::machine::Stamp;
@@ -19,6 +20,17 @@ pub struct Event {
     stamp: Option<Stamp>,
     /// The fence of what it was recorded behind, or 0 if it never was.
     fence: Mutex<u64>,
+    /// The capture in which it was recorded last, if it was one.
+    captured: Mutex<Option<Captured>>,
+}
+
+/// A record of an event in a stream that is being captured.
+#[derive(Clone)]
+pub struct Captured {
+    /// The number of the capture.
+    pub capture: u64,
+    /// The nodes behind which it was recorded.
+    pub nodes: Vec<usize>,
 }
 
 /// Ends the events of a context.
@@ -29,6 +41,16 @@ pub fn forget(context: usize) {
 impl Event {
     fn context(&self) -> Answer<Arc<Context>> {
         CONTEXTS.find(self.context).ok_or_else(|| Error::plain(CUDA_ERROR_CONTEXT_IS_DESTROYED))
+    }
+
+    /// Keeps in which capture it was recorded last.
+    pub fn captured(&self, captured: Option<Captured>) {
+        *self.captured.lock() = captured;
+    }
+
+    /// The capture in which it was recorded last.
+    pub fn is_captured(&self) -> Option<Captured> {
+        self.captured.lock().clone()
     }
 
     /// Whether the work has finished. An event that was never recorded has.
@@ -89,7 +111,15 @@ pub mod rows {
         let context = current()?;
         context.alive()?;
         let stamp = if flags & CU_EVENT_DISABLE_TIMING == 0 { Some(Stamp::new(&context.device)?) } else { None };
-        event.set(EVENTS.add(Arc::new(Event { context: context.handle, stamp, fence: Mutex::new(0) }))?, "phEvent")
+        event.set(
+            EVENTS.add(Arc::new(Event {
+                context: context.handle,
+                stamp,
+                fence: Mutex::new(0),
+                captured: Mutex::new(None),
+            }))?,
+            "phEvent",
+        )
     }
 
     pub fn cuEventDestroy_v2(event: usize) -> Answer {
@@ -97,8 +127,18 @@ pub mod rows {
     }
 
     pub fn cuEventRecord(event: usize, stream: usize) -> Answer {
+        record(event, stream, None)
+    }
+
+    fn record(event: usize, stream: usize, external: Option<usize>) -> Answer {
         let event = EVENTS.get(event)?;
         let (context, stream) = streams::find(stream)?;
+        if event.context != context.handle {
+            fail!(CUDA_ERROR_INVALID_HANDLE, "the event and the stream belong to two contexts");
+        }
+        if captures::record(&stream, &event, external)? {
+            return Ok(());
+        }
         record_in(&context, &stream, &event)
     }
 
@@ -106,15 +146,20 @@ pub mod rows {
         if flags & !CU_EVENT_RECORD_EXTERNAL != 0 {
             fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of cuEventRecordWithFlags");
         }
-        cuEventRecord(event, stream)
+        record(event, stream, (flags & CU_EVENT_RECORD_EXTERNAL != 0).then_some(event))
     }
 
     pub fn cuEventQuery(event: usize) -> Answer {
-        if EVENTS.get(event)?.passed()? { Ok(()) } else { Err(Error::plain(CUDA_ERROR_NOT_READY)) }
+        let event = EVENTS.get(event)?;
+        captures::forbid_event(&event)?;
+        captures::forbid_unsafe()?;
+        if event.passed()? { Ok(()) } else { Err(Error::plain(CUDA_ERROR_NOT_READY)) }
     }
 
     pub fn cuEventSynchronize(event: usize) -> Answer {
         let event = EVENTS.get(event)?;
+        captures::forbid_event(&event)?;
+        captures::forbid_unsafe()?;
         let (context, fence) = (event.context()?, *event.fence.lock());
         context.alive()?;
         if fence == 0 { Ok(()) } else { context.wait(fence) }
@@ -123,6 +168,8 @@ pub mod rows {
     pub fn cuEventElapsedTime_v2(time: Ptr<f32>, start: usize, end: usize) -> Answer {
         time.present("pMilliseconds")?;
         let (start, end) = (EVENTS.get(start)?, EVENTS.get(end)?);
+        captures::forbid_event(&start)?;
+        captures::forbid_event(&end)?;
         let (Some(first), Some(last)) = (&start.stamp, &end.stamp) else {
             fail!(CUDA_ERROR_INVALID_HANDLE, "an event was made with CU_EVENT_DISABLE_TIMING")
         };
@@ -137,11 +184,13 @@ pub mod rows {
 
     pub fn cuCtxRecordEvent(ctx: usize, event: usize) -> Answer {
         let (context, event) = (context(ctx)?, EVENTS.get(event)?);
+        captures::forbid_in(&context)?;
         record_in(&context, &*context.legacy()?, &event)
     }
 
     pub fn cuCtxWaitEvent(ctx: usize, event: usize) -> Answer {
         let (context, event) = (context(ctx)?, EVENTS.get(event)?);
+        captures::forbid_in(&context)?;
         for stream in context.streams() {
             wait_in(&context, &stream, &event)?;
         }

@@ -1,6 +1,6 @@
 //! Functions: kernels of modules, and their attributes.
 
-use crate::context::CONTEXTS;
+use crate::context::{CONTEXTS, Context};
 use crate::handles::Handles;
 use crate::kernels::{Kernel, KernelAttributes};
 use crate::libraries::KERNELS;
@@ -55,6 +55,14 @@ impl Function {
             dynamic,
             carveout: AtomicI32::new(-1),
         })
+    }
+
+    /// Fails unless it is a function of this context.
+    pub fn belongs_to(&self, context: &Context) -> Answer {
+        if self.context != context.handle {
+            fail!(CUDA_ERROR_INVALID_HANDLE, "{:?} and the stream belong to two contexts", self.name);
+        }
+        Ok(())
     }
 
     /// Checks the size of a launch, with CUDA's results.

@@ -1,12 +1,16 @@
 //! Launches.
 
+use crate::captures;
+use crate::context::Context;
 use crate::functions::{Function, function};
+use crate::graphs::Deed;
 use crate::machine::Size;
 use crate::numbers::*;
-use crate::pointers::{Ptr, at};
+use crate::pointers::{Ptr, at, copy_bytes};
 use crate::result::{Answer, fail};
-use crate::streams;
+use crate::streams::{self, Stream};
 use crate::structures::{LaunchAttribute, LaunchConfig};
+use std::sync::Arc;
 
 /// The keys of the array `extra`: CU_LAUNCH_PARAM_BUFFER_POINTER and CU_LAUNCH_PARAM_BUFFER_SIZE.
 const BUFFER_POINTER: usize = 1;
@@ -58,12 +62,62 @@ fn packed(function: &Function, extra: Ptr<usize>) -> Answer<Values> {
     Ok(Values::List(function.layout.iter().map(|(offset, _)| buffer + *offset as usize).collect()))
 }
 
+/// A launch that is kept, with the values of its parameters.
+pub struct Launch {
+    /// The function or kernel as the program named it.
+    pub handle: usize,
+    /// The function.
+    pub function: Arc<Function>,
+    /// Its size.
+    pub size: Size,
+    /// The address of the value of each parameter, in `_values`.
+    pub addresses: Vec<usize>,
+    _values: Vec<u64>,
+}
+
+impl Launch {
+    /// Keeps a launch.
+    pub fn keep(handle: usize, size: Size, params: Ptr<usize>, extra: Ptr<usize>) -> Answer<Launch> {
+        let function = function(handle)?;
+        function.check(&size)?;
+        let given = match values(&function, params, extra)? {
+            Values::Array(first) => at::<usize>(first).list(function.layout.len(), "kernelParams")?,
+            Values::List(list) => list,
+        };
+        let end = function.layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0) as usize;
+        let values = vec![0u64; end.div_ceil(8)];
+        let first = values.as_ptr() as usize;
+        let addresses: Vec<usize> = function.layout.iter().map(|(offset, _)| first + *offset as usize).collect();
+        for ((to, from), (_, size)) in addresses.iter().zip(&given).zip(&function.layout) {
+            if *from == 0 {
+                fail!(CUDA_ERROR_INVALID_VALUE, "{:?}: the address of a parameter's value is NULL", function.name);
+            }
+            copy_bytes(*to, *from, *size as usize);
+        }
+        Ok(Launch { handle, function, size, addresses, _values: values })
+    }
+
+    /// The same launch, with all blocks at the same time or not.
+    pub fn cooperative(&self, cooperative: bool) -> Answer<Launch> {
+        let size = Size { cooperative, ..self.size };
+        Launch::keep(self.handle, size, at(self.addresses.as_ptr() as usize), at(0))
+    }
+
+    /// Gives it to a stream.
+    pub fn give(&self, context: &Context, stream: &Stream) -> Answer {
+        self.function.belongs_to(context)?;
+        let (first, count) = (self.addresses.as_ptr() as usize, self.addresses.len());
+        context.submit(stream, |queue| queue.launch(&self.function.kernel, &self.size, first, count)).map(drop)
+    }
+}
+
 /// Launches.
 pub fn launch(handle: usize, size: Size, stream: usize, params: Ptr<usize>, extra: Ptr<usize>) -> Answer {
     let function = function(handle)?;
     let (context, stream) = streams::find(stream)?;
-    if function.context != context.handle {
-        fail!(CUDA_ERROR_INVALID_HANDLE, "{:?} and the stream belong to two contexts", function.name);
+    function.belongs_to(&context)?;
+    if captures::take(&stream, || Ok(Deed::Kernel(Arc::new(Launch::keep(handle, size, params, extra)?))))? {
+        return Ok(());
     }
     function.check(&size)?;
     let values = values(&function, params, extra)?;

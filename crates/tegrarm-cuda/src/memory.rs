@@ -1,6 +1,7 @@
 //! Memory of the device and managed memory: allocation, ends, ranges, advice.
 
 use crate::allocations::{self, Kind};
+use crate::captures;
 use crate::context::{Context, current};
 use crate::machine::Buffer;
 use crate::numbers::*;
@@ -31,6 +32,7 @@ pub mod rows {
     use std::ffi::c_void;
 
     pub fn cuMemAlloc_v2(address: Ptr<u64>, size: usize) -> Answer {
+        captures::forbid_unsafe()?;
         address.present("dptr")?;
         address.set(alloc(&*current()?, Kind::Device, size)?.address, "dptr")
     }
@@ -42,6 +44,7 @@ pub mod rows {
         height: usize,
         element: u32,
     ) -> Answer {
+        captures::forbid_unsafe()?;
         address.present("dptr")?;
         pitch.present("pPitch")?;
         if !matches!(element, 4 | 8 | 16) || width == 0 || height == 0 {
@@ -57,6 +60,7 @@ pub mod rows {
     }
 
     pub fn cuMemAllocManaged(address: Ptr<u64>, size: usize, flags: u32) -> Answer {
+        captures::forbid_unsafe()?;
         address.present("dptr")?;
         if flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST {
             fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of managed memory");
@@ -65,6 +69,7 @@ pub mod rows {
     }
 
     pub fn cuMemFree_v2(address: u64) -> Answer {
+        captures::forbid_unsafe()?;
         let context = current()?;
         if address == 0 {
             return Ok(());
@@ -143,7 +148,7 @@ pub mod rows {
     }
 
     pub fn cuMemPrefetchAsync(address: u64, size: usize, _device: i32, stream: usize) -> Answer {
-        crate::streams::find(stream)?;
+        captures::forbid(&crate::streams::find(stream)?.1)?;
         hint(address, size)
     }
 

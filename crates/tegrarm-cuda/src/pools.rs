@@ -4,6 +4,7 @@
 //! give the memory to the next allocation without libtegrarm.
 
 use crate::allocations::{self, Kind};
+use crate::captures;
 use crate::handles::Handles;
 use crate::memory::alloc;
 use crate::numbers::*;
@@ -72,7 +73,8 @@ pub mod rows {
 
     pub fn cuMemAllocFromPoolAsync(address: Ptr<u64>, size: usize, pool: usize, stream: usize) -> Answer {
         address.present("dptr")?;
-        let (context, _) = streams::find(stream)?;
+        let (context, stream) = streams::find(stream)?;
+        captures::forbid(&stream)?;
         let found = POOLS.get(pool)?;
         let made = alloc(&context, Kind::Pool(pool), size)?;
         found.add(made.size);
@@ -81,6 +83,7 @@ pub mod rows {
 
     pub fn cuMemFreeAsync(address: u64, stream: usize) -> Answer {
         let (context, stream) = streams::find(stream)?;
+        captures::forbid(&stream)?;
         let can = |kind| matches!(kind, Kind::Device | Kind::Managed(_) | Kind::Pool(_));
         let Some(gone) = allocations::remove(address, can) else {
             fail!(CUDA_ERROR_INVALID_VALUE, "{address:#x} is not the address of an allocation")

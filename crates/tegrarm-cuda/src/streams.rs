@@ -128,6 +128,7 @@ pub mod rows {
     //! The functions of streams.
 
     use super::*;
+    use crate::captures;
     use crate::events;
     use crate::pointers::{Ptr, at, call_stream_callback};
     use crate::result::Error;
@@ -158,6 +159,7 @@ pub mod rows {
             fail!(CUDA_ERROR_INVALID_HANDLE, "a default stream cannot be destroyed");
         }
         let stream = STREAMS.remove(stream)?;
+        captures::leave(&stream);
         if let Some(context) = crate::context::CONTEXTS.find(stream.context) {
             // Its work goes on: whoever waits for the whole context waits for it too, so that it leaves when it has finished.
             if context.settled(&stream).unwrap_or(true) {
@@ -182,7 +184,11 @@ pub mod rows {
             fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of cuStreamWaitEvent");
         }
         let (context, stream) = find(stream)?;
+        let external = (flags & CU_EVENT_WAIT_EXTERNAL != 0).then_some(event);
         let event = events::EVENTS.get(event)?;
+        if captures::wait(&stream, &event, external)? {
+            return Ok(());
+        }
         events::wait_in(&context, &stream, &event)
     }
 
@@ -236,56 +242,6 @@ pub mod rows {
         device.set(0, "device")
     }
 
-    pub fn cuStreamIsCapturing(stream: usize, status: Ptr<u32>) -> Answer {
-        find(stream)?;
-        status.set(CU_STREAM_CAPTURE_STATUS_NONE, "captureStatus")
-    }
-
-    pub fn cuStreamGetCaptureInfo(stream: usize, status: Ptr<u32>, id: Ptr<usize>) -> Answer {
-        find(stream)?;
-        id.set_any(0);
-        status.set(CU_STREAM_CAPTURE_STATUS_NONE, "captureStatus_out")
-    }
-
-    pub fn cuStreamGetCaptureInfo_v2(
-        stream: usize,
-        status: Ptr<u32>,
-        id: Ptr<usize>,
-        graph: Ptr<usize>,
-        dependencies: Ptr<usize>,
-        count: Ptr<usize>,
-    ) -> Answer {
-        cuStreamGetCaptureInfo(stream, status, id)?;
-        for nothing in [graph, dependencies, count] {
-            nothing.set_any(0);
-        }
-        Ok(())
-    }
-
-    pub fn cuStreamGetCaptureInfo_v3(
-        stream: usize,
-        status: Ptr<u32>,
-        id: Ptr<usize>,
-        graph: Ptr<usize>,
-        dependencies: Ptr<usize>,
-        edges: Ptr<usize>,
-        count: Ptr<usize>,
-    ) -> Answer {
-        edges.set_any(0);
-        cuStreamGetCaptureInfo_v2(stream, status, id, graph, dependencies, count)
-    }
-
-    pub fn cuThreadExchangeStreamCaptureMode(mode: Ptr<u32>) -> Answer {
-        thread_local! {
-            static MODE: std::cell::Cell<u32> = const { std::cell::Cell::new(CU_STREAM_CAPTURE_MODE_GLOBAL) };
-        }
-        let new = mode.get("mode")?;
-        if new > CU_STREAM_CAPTURE_MODE_RELAXED {
-            fail!(CUDA_ERROR_INVALID_VALUE, "the capture mode {new}");
-        }
-        mode.set(MODE.replace(new), "mode")
-    }
-
     pub fn cuStreamCopyAttributes(to: usize, from: usize) -> Answer {
         find(to)?;
         find(from).map(drop)
@@ -322,7 +278,7 @@ pub mod rows {
     }
 
     pub fn cuStreamAttachMemAsync(stream: usize, address: u64, length: usize, flags: u32) -> Answer {
-        find(stream)?;
+        captures::forbid(&find(stream)?.1)?;
         let known = [CU_MEM_ATTACH_GLOBAL, CU_MEM_ATTACH_HOST, CU_MEM_ATTACH_SINGLE];
         if !known.contains(&flags) {
             fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of cuStreamAttachMemAsync");

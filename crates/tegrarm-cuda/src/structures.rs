@@ -110,3 +110,88 @@ pub struct AccessDescription {
     pub location: crate::pointers::Location,
     pub flags: u32,
 }
+
+/// `CUDA_KERNEL_NODE_PARAMS_v1`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KernelNode {
+    pub function: usize,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared: u32,
+    pub params: usize,
+    pub extra: usize,
+}
+
+/// `CUDA_KERNEL_NODE_PARAMS_v2`, and `CUDA_KERNEL_NODE_PARAMS_v3`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct KernelNode2 {
+    pub function: usize,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared: u32,
+    pub params: usize,
+    pub extra: usize,
+    pub kernel: usize,
+    pub context: usize,
+}
+
+/// `CUDA_MEMCPY_NODE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MemcpyNode {
+    pub flags: i32,
+    pub reserved: i32,
+    pub context: usize,
+    pub copy: Memcpy3d,
+}
+
+/// `CUDA_MEMSET_NODE_PARAMS_v1`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MemsetNode {
+    pub address: u64,
+    pub pitch: usize,
+    pub value: u32,
+    pub element: u32,
+    pub width: usize,
+    pub height: usize,
+}
+
+/// `CUDA_HOST_NODE_PARAMS_v1`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct HostNode {
+    pub function: usize,
+    pub user: usize,
+}
+
+/// `CUgraphNodeParams`: the type of a node, and the structure of this type.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct NodeParameters {
+    pub kind: u32,
+    pub reserved0: [i32; 3],
+    pub union: [u64; 29],
+    pub reserved2: i64,
+}
+
+/// `CUDA_GRAPH_INSTANTIATE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct InstantiateParameters {
+    pub flags: u64,
+    pub stream: usize,
+    pub error_node: usize,
+    pub result: u32,
+}
+
+/// `CUgraphExecUpdateResultInfo_v1`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UpdateResult {
+    pub result: u32,
+    pub error_node: usize,
+    pub error_from: usize,
+}

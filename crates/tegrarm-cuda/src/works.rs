@@ -1,13 +1,17 @@
 //! Pieces of work that a stream is given.
 
 use crate::allocations::Allocation;
+use crate::captures;
 use crate::context::Context;
+use crate::graphs::Deed;
 use crate::machine::Queue;
+use crate::nodes::{captured_copy, captured_fill};
 use crate::numbers::*;
 use crate::pointers::{call_host_function, copy_bytes, copy_checked, repeat_bytes};
 use crate::result::{Answer, fail};
 use crate::shapes::Shape;
 use crate::streams::Stream;
+use crate::structures::HostNode;
 use std::sync::Arc;
 
 /// A copy or a fill of at most this many pieces is given to the GPU, and one of more pieces to the CPU, which has the same memory.
@@ -48,8 +52,22 @@ pub enum Work {
     },
 }
 
+impl Work {
+    /// The node of a graph that does it.
+    fn deed(&self) -> Deed {
+        match self {
+            Work::Copy(shape) => captured_copy(shape),
+            Work::Fill(fill) => captured_fill(fill),
+            Work::Host { function, user } => Deed::Host(HostNode { function: *function, user: *user }),
+        }
+    }
+}
+
 /// Gives a stream work.
 pub fn give(context: &Context, stream: &Stream, work: &Work) -> Answer {
+    if captures::take(stream, || Ok(work.deed()))? {
+        return context.alive();
+    }
     match work {
         Work::Copy(shape) => copy(context, stream, shape),
         Work::Fill(fill) => self::fill(context, stream, fill),

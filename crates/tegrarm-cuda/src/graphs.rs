@@ -1,0 +1,296 @@
+//! Graphs: nodes of work, and what each waits for.
+
+use crate::context::Context;
+use crate::events::{self, EVENTS};
+use crate::handles::Handles;
+use crate::launches::Launch;
+use crate::numbers::*;
+use crate::result::{Answer, fail};
+use crate::shapes::Shape;
+use crate::streams::Stream;
+use crate::structures::{HostNode, Memcpy3d, MemsetNode};
+use crate::user_objects::Kept;
+use crate::works::{Fill, Work, give};
+use parking_lot::Mutex;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// All graphs.
+pub static GRAPHS: Handles<Graph> = Handles::new(10, "graph", CUDA_ERROR_INVALID_VALUE);
+/// All nodes.
+pub static NODES: Handles<Node> = Handles::new(11, "node of a graph", CUDA_ERROR_INVALID_VALUE);
+
+/// A number for a graph or an executable graph, which no other one has.
+pub fn next_id() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A graph.
+pub struct Graph {
+    /// The number that cuGraphGetId gives.
+    pub id: u32,
+    /// The handles of its nodes, in the order in which they were added.
+    pub nodes: Mutex<Vec<usize>>,
+    /// The user objects that it keeps.
+    pub kept: Mutex<Vec<Kept>>,
+    /// Whether it belongs to a node of another graph.
+    child: bool,
+    /// How many nodes it has had.
+    count: AtomicU32,
+}
+
+/// What a node does.
+#[derive(Clone)]
+pub enum Deed {
+    /// Nothing.
+    Empty,
+    /// A launch.
+    Kernel(Arc<Launch>),
+    /// A copy: as the program described it, and what it means.
+    Copy(Box<(Memcpy3d, Shape)>),
+    /// A fill: as the program described it, and what it means.
+    Fill(MemsetNode, Fill),
+    /// A call of the program.
+    Host(HostNode),
+    /// It puts an event behind the nodes before it.
+    Record(usize),
+    /// It waits for an event.
+    Wait(usize),
+    /// A whole graph, which belongs to the node: its handle.
+    Child(usize),
+}
+
+/// A node.
+pub struct Node {
+    /// The handle of its graph.
+    pub graph: usize,
+    /// The number that cuGraphNodeGetLocalId gives.
+    pub id: u32,
+    /// What it does.
+    pub deed: Mutex<Deed>,
+    /// The nodes that it waits for.
+    pub after: Mutex<Vec<usize>>,
+    /// The node of which it is a copy in a clone, or 0.
+    pub original: usize,
+}
+
+/// A node as an executable graph has it.
+#[derive(Clone)]
+pub struct Step {
+    /// The handle of the node.
+    pub node: usize,
+    /// What it does.
+    pub deed: Deed,
+    /// Whether it is enabled.
+    pub enabled: bool,
+    /// The nodes that it waits for.
+    pub after: Vec<usize>,
+    /// The steps of a child graph.
+    pub inside: Vec<Step>,
+}
+
+impl Deed {
+    /// The number of the type in `CUgraphNodeType`.
+    pub fn kind(&self) -> u32 {
+        match self {
+            Deed::Kernel(_) => CU_GRAPH_NODE_TYPE_KERNEL,
+            Deed::Copy(_) => CU_GRAPH_NODE_TYPE_MEMCPY,
+            Deed::Fill(..) => CU_GRAPH_NODE_TYPE_MEMSET,
+            Deed::Host(_) => CU_GRAPH_NODE_TYPE_HOST,
+            Deed::Child(_) => CU_GRAPH_NODE_TYPE_GRAPH,
+            Deed::Empty => CU_GRAPH_NODE_TYPE_EMPTY,
+            Deed::Wait(_) => CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+            Deed::Record(_) => CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+        }
+    }
+
+    /// Gives it to a stream. The steps of a child graph are given one by one instead.
+    fn give(&self, context: &Context, stream: &Stream) -> Answer {
+        match self {
+            Deed::Empty | Deed::Child(_) => Ok(()),
+            Deed::Kernel(launch) => launch.give(context, stream),
+            Deed::Copy(copy) => give(context, stream, &Work::Copy(copy.1.clone())),
+            Deed::Fill(_, fill) => give(context, stream, &Work::Fill(fill.clone())),
+            Deed::Host(host) => give(context, stream, &Work::Host { function: host.function, user: host.user }),
+            Deed::Record(event) => events::record_in(context, stream, &*EVENTS.get(*event)?),
+            Deed::Wait(event) => events::wait_in(context, stream, &*EVENTS.get(*event)?),
+        }
+    }
+}
+
+impl Step {
+    /// Gives it to a stream, unless it is disabled.
+    pub fn give(&self, context: &Context, stream: &Stream) -> Answer {
+        if self.enabled {
+            self.deed.give(context, stream)?;
+            for step in &self.inside {
+                step.give(context, stream)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes an empty graph. Returns its handle.
+pub fn make(child: bool) -> Answer<usize> {
+    let (id, nodes, kept, count) = (next_id(), Mutex::default(), Mutex::default(), AtomicU32::new(0));
+    GRAPHS.add(Arc::new(Graph { id, nodes, kept, child, count }))
+}
+
+/// Adds a node to a graph. Returns its handle.
+pub fn add(graph: usize, after: Vec<usize>, deed: Deed) -> Answer<usize> {
+    add_copy(graph, after, deed, 0)
+}
+
+fn add_copy(graph: usize, mut after: Vec<usize>, deed: Deed, original: usize) -> Answer<usize> {
+    let found = GRAPHS.get(graph)?;
+    for node in &after {
+        of_graph(graph, *node)?;
+    }
+    let given = after.len();
+    after.sort_unstable();
+    after.dedup();
+    if after.len() < given {
+        fail!(CUDA_ERROR_INVALID_VALUE, "a node is named twice among the dependencies");
+    }
+    let id = found.count.fetch_add(1, Ordering::Relaxed);
+    let node = Node { graph, id, deed: Mutex::new(deed), after: Mutex::new(after), original };
+    let handle = NODES.add(Arc::new(node))?;
+    found.nodes.lock().push(handle);
+    Ok(handle)
+}
+
+/// The node of a handle, which has to belong to this graph.
+pub fn of_graph(graph: usize, node: usize) -> Answer<Arc<Node>> {
+    let found = NODES.get(node)?;
+    if found.graph != graph {
+        fail!(CUDA_ERROR_INVALID_VALUE, "{node:#x} is a node of another graph");
+    }
+    Ok(found)
+}
+
+/// Ends a graph of the program with its nodes.
+pub fn end(graph: usize) -> Answer {
+    if GRAPHS.get(graph)?.child {
+        fail!(CUDA_ERROR_INVALID_VALUE, "{graph:#x} is a child graph, which ends with its node");
+    }
+    end_any(graph)
+}
+
+fn end_any(graph: usize) -> Answer {
+    let nodes = std::mem::take(&mut *GRAPHS.remove(graph)?.nodes.lock());
+    nodes.into_iter().try_for_each(end_node)
+}
+
+fn end_node(node: usize) -> Answer {
+    let child = match *NODES.remove(node)?.deed.lock() {
+        Deed::Child(child) => child,
+        _ => return Ok(()),
+    };
+    end_any(child)
+}
+
+/// Takes a node out of its graph, and ends it.
+pub fn remove(node: usize) -> Answer {
+    let graph = GRAPHS.get(NODES.get(node)?.graph)?;
+    graph.nodes.lock().retain(|other| *other != node);
+    let others = graph.nodes.lock().clone();
+    for other in others {
+        NODES.get(other)?.after.lock().retain(|before| *before != node);
+    }
+    end_node(node)
+}
+
+/// Gives a node something else to do, of the same type.
+pub fn change(node: usize, deed: Deed) -> Answer {
+    let found = NODES.get(node)?;
+    let mut place = found.deed.lock();
+    if place.kind() != deed.kind() {
+        fail!(
+            CUDA_ERROR_INVALID_VALUE,
+            "the node has the type {}, and the parameters have {}",
+            place.kind(),
+            deed.kind()
+        );
+    }
+    let before = std::mem::replace(&mut *place, deed);
+    drop(place);
+    if let Deed::Child(child) = before { end_any(child) } else { Ok(()) }
+}
+
+/// A copy of a graph. Each node knows of which one it is a copy.
+pub fn copy(graph: usize, child: bool) -> Answer<usize> {
+    let (old, made) = (GRAPHS.get(graph)?, make(child)?);
+    GRAPHS.get(made)?.kept.lock().clone_from(&*old.kept.lock());
+    fill(made, order(graph)?)?;
+    Ok(made)
+}
+
+/// A child graph of the steps of an executable graph.
+pub fn of_steps(steps: &[Step]) -> Answer<usize> {
+    let made = make(true)?;
+    fill(made, steps.to_vec())?;
+    Ok(made)
+}
+
+/// Adds a node for each step to a graph. The steps are in an order in which each is behind those that it waits for.
+fn fill(graph: usize, steps: Vec<Step>) -> Answer {
+    let mut copies = HashMap::new();
+    for step in steps {
+        let after = step.after.iter().filter_map(|old| copies.get(old).copied()).collect();
+        let deed = match step.deed {
+            Deed::Child(_) => Deed::Child(of_steps(&step.inside)?),
+            // A node that is disabled does nothing.
+            _ if !step.enabled => Deed::Empty,
+            other => other,
+        };
+        copies.insert(step.node, add_copy(graph, after, deed, step.node)?);
+    }
+    Ok(())
+}
+
+/// The nodes of a graph as steps, each behind those that it waits for.
+pub fn order(graph: usize) -> Answer<Vec<Step>> {
+    let nodes = GRAPHS.get(graph)?.nodes.lock().clone();
+    let mut left = Vec::new();
+    for handle in nodes {
+        let node = NODES.get(handle)?;
+        let (deed, after) = (node.deed.lock().clone(), node.after.lock().clone());
+        let inside = if let Deed::Child(child) = deed { order(child)? } else { Vec::new() };
+        left.push(Step { node: handle, deed, enabled: true, after, inside });
+    }
+    let mut done = HashSet::new();
+    let mut steps = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let before = left.len();
+        let mut later = Vec::new();
+        for step in left {
+            if step.after.iter().all(|node| done.contains(node)) {
+                done.insert(step.node);
+                steps.push(step);
+            } else {
+                later.push(step);
+            }
+        }
+        left = later;
+        if left.len() == before {
+            fail!(CUDA_ERROR_INVALID_VALUE, "the graph has a circle: {before} nodes wait for each other");
+        }
+    }
+    Ok(steps)
+}
+
+/// The nodes for which a node waits, and those for which these wait, and so on.
+pub fn all_before(nodes: &[usize]) -> HashSet<usize> {
+    let (mut found, mut left) = (HashSet::new(), nodes.to_vec());
+    while let Some(node) = left.pop() {
+        if found.insert(node)
+            && let Some(node) = NODES.find(node)
+        {
+            left.extend(node.after.lock().iter());
+        }
+    }
+    found
+}
