@@ -133,7 +133,7 @@ test-glibc: portable venv ## symbol versions of what is handed out, and the C te
 test-glibc-aarch64: portable-aarch64 venv
 	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(PORTABLE)/$(ARM)/release/,$(HANDED_OUT))
 	python/tests/glibc.sh "$(WHOLE_CACHE)/glibc" arm64 "$(WHOLE_PORTABLE)/$(ARM)" "$(CURDIR)/$(ZIG)/bin/python"
-HANDED_OUT := libtegrarm.so libtegrarm_preload.so libtegrarm_nvml.so tegrarm-sim
+HANDED_OUT := libtegrarm.so libtegrarm_preload.so libtegrarm_nvml.so libtegrarm_cuda.so tegrarm-sim
 
 # The suites on another architecture: the same programs. qemu-user cannot start a second one, makes its own /proc/self/maps, and
 # gives all threads one table of descriptors, has errnos of its own for some mistakes, and does not tell its host which memory a child shall

@@ -21,6 +21,8 @@ install: build $(SIM) ## libraries, tegrarm-sim, headers, man pages, completions
 	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_preload.so "$(ROOT)/$(LIBDIR)/"
 	install -d "$(ROOT)/$(LIBDIR)/tegrarm/nvml"
 	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_nvml.so "$(ROOT)/$(LIBDIR)/tegrarm/nvml/libnvidia-ml.so.1"
+	install -d "$(ROOT)/$(LIBDIR)/tegrarm/cuda"
+	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_cuda.so "$(ROOT)/$(LIBDIR)/tegrarm/cuda/libcuda.so.1"
 	install -m 755 -s --strip-program=$(STRIP) $(SIM) "$(ROOT)/bin/"
 	install -m 644 include/tegrarm.h include/tegrarm_abi.h include/tegrarm_status.h "$(ROOT)/include/"
 	install -m 644 packaging/man/tegrarm-sim*.1 "$(ROOT)/share/man/man1/"
@@ -52,7 +54,7 @@ GLIBC    := 2.31
 ZIG      := $(CACHE)/zig
 ZIGBUILD := PATH="$(CURDIR)/$(ZIG)/bin:$$PATH" $(ZIG)/bin/cargo-zigbuild zigbuild --release --locked
 X86      := x86_64-unknown-linux-gnu
-PORTABLE_PACKAGES := -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegra-sim --lib --bins
+PORTABLE_PACKAGES := -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda -p tegra-sim --lib --bins
 PORTABLE := $(TARGET)/portable
 WHOLE_PORTABLE := $(CARGO_TARGET_DIR)/portable
 
@@ -69,7 +71,7 @@ portable-aarch64: $(ZIG)/.installed ## the same for aarch64
 
 .PHONY: arm-build
 arm-build:
-	$(CARGO) build --release --locked --target $(ARM) -p tegrarm -p tegrarm-preload -p tegrarm-nvml
+	$(CARGO) build --release --locked --target $(ARM) -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda
 	@ln -sf libtegrarm.so $(ARM_RELEASE)/libtegrarm.so.0
 
 # wheel-from,DIRECTORY,STRIP: makes a wheel of the libraries in DIRECTORY, without symbols. Its name has the glibc that they need.

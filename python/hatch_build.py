@@ -16,7 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 # In the source distribution the rest of the tree lies in `tree`, in a checkout around us.
 TREE = HERE / "tree" if (HERE / "tree").is_dir() else HERE.parent
 LIBRARIES = {"libtegrarm.so": "libtegrarm.so", "libtegrarm_preload.so": "libtegrarm_preload.so",
-             "libtegrarm_nvml.so": "nvml/libnvidia-ml.so.1"}  # what was built, and what it is called in the package
+             "libtegrarm_nvml.so": "nvml/libnvidia-ml.so.1",
+             "libtegrarm_cuda.so": "cuda/libcuda.so.1"}  # what was built, and what it is called in the package
 SIMULATOR = "tegrarm-sim"
 PAGES = "share/man/man1"
 COMPLETIONS = {".bash": "share/bash-completion/completions/{stem}", "": "share/zsh/site-functions/{name}",
@@ -48,7 +49,7 @@ class PlatformHook(BuildHookInterface):
         if not shutil.which(os.environ.get("CARGO", "cargo")):
             raise SystemExit("libtegrarm is written in Rust: install cargo (https://github.com/rust-lang/rustup), or take a wheel")
         target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TREE / "target"))
-        packages = ["-p", "tegrarm", "-p", "tegrarm-preload", "-p", "tegrarm-nvml", "-p", "tegra-sim"]
+        packages = ["-p", "tegrarm", "-p", "tegrarm-preload", "-p", "tegrarm-nvml", "-p", "tegrarm-cuda", "-p", "tegra-sim"]
         env = {**os.environ, "CARGO_TARGET_DIR": str(target)}
         subprocess.run([os.environ.get("CARGO", "cargo"), "build", "--release", "--locked", *packages], cwd=TREE, check=True, env=env)
         # For whoever installs it; in a checkout, what is built is what the tests use.

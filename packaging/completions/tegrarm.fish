@@ -12,6 +12,7 @@ complete -c tegrarm -n '__fish_seen_subcommand_from run; and not __fish_seen_sub
 complete -c tegrarm -n '__fish_seen_subcommand_from run; and not __fish_seen_subcommand_from pool sim' -l json -d 'answer in JSON, for programs'
 complete -c tegrarm -n '__fish_seen_subcommand_from run; and not __fish_seen_subcommand_from pool sim' -l preload -d 'any program, with the device nodes of desktop RM, through LD_PRELOAD'
 complete -c tegrarm -n '__fish_seen_subcommand_from run; and not __fish_seen_subcommand_from pool sim' -l nvml -d 'any program, such as nvitop, with an NVML that knows this GPU'
+complete -c tegrarm -n '__fish_seen_subcommand_from run; and not __fish_seen_subcommand_from pool sim' -l cuda -d 'any program that uses CUDAs driver, such as tests with Numba'
 complete -c tegrarm -n '__fish_seen_subcommand_from trace; and not __fish_seen_subcommand_from pool sim' -s h -l help -d 'show this help message and exit'
 complete -c tegrarm -n '__fish_seen_subcommand_from trace; and not __fish_seen_subcommand_from pool sim' -l json -d 'answer in JSON, for programs'
 complete -c tegrarm -n '__fish_seen_subcommand_from trace; and not __fish_seen_subcommand_from pool sim' -l preload -d 'any program, with the device nodes of desktop RM, through LD_PRELOAD'

@@ -25,6 +25,7 @@ EPILOG = """examples:
   TEGRARM_BACKEND=sim tegrarm run add.py  a tinygrad program on the virtual Orin
   tegrarm run --preload -- ./program      any program, with /dev/nvidiactl and its siblings
   tegrarm run --nvml -- nvitop            any monitor that asks NVML
+  tegrarm run --cuda -- pytest            any program that uses CUDA's driver
   tegrarm trace --html page.html add.py   what it did, as a page to look at
   tegrarm compile kernels.cu              machine code for the Orin
   tegrarm validate                        what this board does, in a file to send us
@@ -63,8 +64,8 @@ def writable(option: str, path: str) -> None:
 
 
 def run(args) -> int:
-    """Runs a Python script with the tinygrad adapter loaded, or any program with the device nodes of desktop RM or with our NVML."""
-    if args.preload or args.nvml:
+    """Runs a Python script with the tinygrad adapter loaded, or any program with the device nodes of desktop RM, our NVML or our CUDA."""
+    if args.preload or args.nvml or args.cuda:
         return run_program(args)
     readable(args.script)
     os.environ["TEGRARM_BACKEND"] = backend()
@@ -120,7 +121,7 @@ def reported(args):
 
 
 def run_program(args) -> int:
-    """Replaces this process by a command that finds /dev/nvidiactl and its siblings, or our NVML, or both."""
+    """Replaces this process by a command that finds /dev/nvidiactl and its siblings, our NVML, our CUDA driver, or several of them."""
     os.environ["TEGRARM_BACKEND"] = backend()
     os.environ["TEGRARM_LIB"] = _ffi.find()
     if args.preload:
@@ -131,8 +132,11 @@ def run_program(args) -> int:
     if args.nvml:
         from . import nvml
         os.environ.update(nvml.environment())
+    if args.cuda:
+        from . import libcuda
+        os.environ.update(libcuda.environment())
     command = [args.script, *args.args]
-    kind = "--preload" if args.preload else "--nvml"
+    kind = "--preload" if args.preload else "--nvml" if args.nvml else "--cuda"
     try:
         if args.json:
             with reported(args):
@@ -248,8 +252,9 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--preload", action="store_true", help="any program, with the device nodes of desktop RM, through LD_PRELOAD")
         if name == "run":
             command.add_argument("--nvml", action="store_true", help="any program, such as nvitop, with an NVML that knows this GPU")
+            command.add_argument("--cuda", action="store_true", help="any program that uses CUDA's driver, such as tests with Numba")
         else:
-            command.set_defaults(nvml=False)
+            command.set_defaults(nvml=False, cuda=False)
             command.add_argument("-o", "--output", help="keep the recording (JSON lines) here")
             command.add_argument("--html", metavar="FILE", help="write one page with the timeline and the table")
             command.add_argument("--perfetto", metavar="FILE", help="write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing")

@@ -7,13 +7,11 @@ in front of the others.
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
 
-from . import _ffi
-from .say import Refused
+from . import folders
 
 NAME = "libnvidia-ml.so.1"
 # Runs in a process of its own: a library that crashes, or that is made for other hardware, must not harm who asks.
@@ -35,18 +33,13 @@ print(json.dumps(found))
 
 
 def folder() -> pathlib.Path:
-    """The folder with our library: beside libtegrarm in a wheel and a build, and below ``tegrarm`` in a system."""
-    library = pathlib.Path(_ffi.find())
-    for place in (library.parent / "nvml", library.parent / "tegrarm" / "nvml"):
-        if (place / NAME).exists():
-            return place
-    raise Refused(f"run --nvml: there is no {NAME} near {library}; `make build` makes it")
+    """The folder with our library."""
+    return folders.folder("nvml", NAME)
 
 
 def environment() -> dict[str, str]:
     """The variables with which a program finds our library before any other."""
-    others = os.environ.get("LD_LIBRARY_PATH")
-    return {"LD_LIBRARY_PATH": f"{folder()}:{others}" if others else str(folder()), "TEGRARM_LIB": _ffi.find()}
+    return folders.environment(folder())
 
 
 def asked() -> dict | None:

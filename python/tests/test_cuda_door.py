@@ -1,6 +1,7 @@
 """The CUDA library: a program that uses CUDA's driver interface, every exported function with nothing and with nonsense, and the tables."""
 
 import ctypes
+import json
 import os
 import pathlib
 import re
@@ -181,3 +182,23 @@ def test_functions_are_looked_up_by_version_and_default_stream() -> None:
     assert find(b"cuLaunchKernel", 12000, 2) == (address("cuLaunchKernel_ptsz"), 0)
     assert find(b"cuGraphAddNode", 11000) == (None, 2)
     assert find(b"cuNothing", 12000) == (None, 1)
+
+
+NAME = """
+import ctypes
+import json
+cuda, name, device = ctypes.CDLL("libcuda.so.1"), ctypes.create_string_buffer(64), ctypes.c_int(9)
+assert cuda.cuInit(0) == 0
+for written in (b"00000000:00:00.0", b"0000:00:00.0", b"00:00.0"):
+    assert cuda.cuDeviceGetByPCIBusId(ctypes.byref(device), written) == 0 == device.value
+assert cuda.cuDeviceGetByPCIBusId(ctypes.byref(device), b"0000:01:00.0") == 101
+cuda.cuDeviceGetName(name, 64, device)
+print(name.value.decode())
+"""
+
+
+def test_tegrarm_run_puts_it_in_front_and_doctor_says_so(python) -> None:
+    assert python(["-m", "tegrarm", "run", "--cuda", "--", sys.executable, "-c", NAME]) == "Orin (ga10b)\n"
+    report = json.loads(python(["-m", "tegrarm", "run", "--cuda", "--", sys.executable, "-m", "tegrarm", "doctor", "--json"]))
+    says = next(check["says"] for check in report["checks"] if check["name"] == "CUDA")
+    assert re.search(r"lib(tegrarm_)?cuda.so(.1)? \(ours\), CUDA 1\d\.\d+, finds Orin \(ga10b\)$", says), says

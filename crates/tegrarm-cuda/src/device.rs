@@ -109,7 +109,9 @@ pub mod rows {
         crate::driver::initialized()?;
         device.present("dev")?;
         let id = id.text("pciBusId")?;
-        if !BUS_ID.ends_with(id.as_str()) || id.len() < "00:00.0".len() {
+        // NVML writes the domain with eight digits, and it may be left out.
+        let short = id.strip_prefix("0000").filter(|rest| rest.starts_with("0000:")).unwrap_or(&id);
+        if !BUS_ID.ends_with(short) || short.len() < "00:00.0".len() {
             fail!(CUDA_ERROR_INVALID_DEVICE, "there is no device {id}: the only one is {BUS_ID}");
         }
         device.set(0, "dev")

@@ -16,7 +16,7 @@ OF_THE_BOARD = (board.nodes, board.release, board.driver, board.devfreq, board.h
 AROUND = (board.memory, board.container)
 OF_THE_SOFTWARE = (software.library, software.backend)
 OF_THE_GPU = (gpu.kernel, gpu.device)
-FOR_TINYGRAD = (software.tinygrad, software.compilers, software.others, software.monitors)
+FOR_TINYGRAD = (software.tinygrad, software.compilers, software.others, software.monitors, software.cuda_driver)
 
 
 def checks(machine: Machine) -> Iterator[Check]:

@@ -12,7 +12,7 @@ import re
 import shutil
 from collections.abc import Iterator
 
-from .. import _ffi, nvml, where
+from .. import _ffi, libcuda, nvml, where
 from .. import compile as compiler
 from ..say import Refused
 from .check import Check, note, ok, problem, skipped
@@ -110,6 +110,29 @@ def monitors(machine: Machine) -> Iterator[Check]:
     lacking = [what for what, answered in found["answers"].items() if not answered]
     says = f"{who} tells {', '.join(told) or 'nothing'}" + (f"; it does not tell {', '.join(lacking)}" if lacking else "")
     yield ok("NVML", says) if is_ours or not lacking else note("NVML", says, use)
+
+
+def cuda_driver(machine: Machine) -> Iterator[Check]:
+    """Says which CUDA driver a program would get, and whether that one finds a GPU."""
+    if not where.chosen():
+        yield skipped("CUDA", "no backend is chosen")
+        return
+    use = "CUDA programs get ours with: tegrarm run --cuda -- PROGRAM"
+    try:
+        ours = libcuda.folder().resolve() / libcuda.NAME
+    except (Refused, _ffi.LibraryNotFound):
+        ours, use = None, "`make build` makes one that knows this GPU."
+    found = libcuda.asked()
+    if found is None:
+        yield note("CUDA", f"a program finds no {libcuda.NAME}", use)
+        return
+    is_ours = ours is not None and pathlib.Path(found["path"]).resolve() == ours.resolve()
+    version = f"CUDA {found['version'] // 1000}.{found['version'] % 1000 // 10}"
+    who = f"{found['path']}{' (ours)' if is_ours else ''}, {version},"
+    if found["status"]:
+        yield note("CUDA", f"{who} cannot begin: result {found['status']} of cuInit", "" if is_ours else use)
+    else:
+        yield ok("CUDA", f"{who} finds {found['name'] or 'no device'}")
 
 
 def nak() -> Iterator[Check]:
