@@ -94,6 +94,12 @@ test-tinygrad-releases: build venv  ## five published tinygrads, each plain, thr
 test-schedules: build  ## long: the C program of ctests/schedules.c; `make test` runs 200 schedules each
 	$(MAKE) --no-print-directory -C ctests by-address RUNS=10000
 
+# The many small objects of that release: 200,000 of them made, mapped, used, unmapped and freed through each door, in the memory, the
+# descriptors and the mappings of the first tenth.
+.PHONY: test-objects
+test-objects: build  ## minutes: the C program of ctests/objects.c; `make test` makes 2,000 objects through each door
+	$(MAKE) --no-print-directory -C ctests objects OBJECTS=200000
+
 # A tinygrad that is not published yet, or that nobody has tried: which names of its inside differ, and test_tiny.py in every way there is.
 .PHONY: test-tinygrad-next
 test-tinygrad-next: build venv  ## a checkout or a wheel of tinygrad (TINYGRAD=...) through every door: minutes, not part of `make test`

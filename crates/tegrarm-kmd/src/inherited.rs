@@ -7,6 +7,7 @@
 //! before.
 #![allow(unsafe_code)]
 
+use crate::maps::{self, MMPermissions};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,11 +18,22 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 /// The start and the length of every mapping of this process that its children do not get.
 type Ranges = BTreeMap<usize, usize>;
 
-static RANGES: Mutex<Ranges> = Mutex::new(Ranges::new());
+/// What is known of the mappings. A program may unmap some of them by itself, which the library does not see.
+struct Withheld {
+    ranges: Ranges,
+    /// With this many ranges, those that are not mapped any more are taken out. Then there may be twice as many as were
+    /// left, so that the work for each mapping stays the same on average.
+    sweep_at: usize,
+}
+
+/// The library does not look for ranges that are not mapped any more while there are fewer.
+const FEW: usize = 256;
+
+static RANGES: Mutex<Withheld> = Mutex::new(Withheld { ranges: Ranges::new(), sweep_at: FEW });
 
 thread_local! {
     /// The lock of [`RANGES`] while its thread is inside fork(2). The parent and the child each release it.
-    static HELD: Cell<Option<MutexGuard<'static, Ranges>>> = const { Cell::new(None) };
+    static HELD: Cell<Option<MutexGuard<'static, Withheld>>> = const { Cell::new(None) };
 }
 
 /// Notes that children do not get `len` bytes at `start`, and tells the system. The mapping may have replaced a part of
@@ -31,14 +43,51 @@ pub(crate) fn withhold(start: usize, len: usize) {
     // If this fails, the child inherits the mapping, and no guard is placed over it.
     // SAFETY: the advice changes what fork(2) copies, and nothing about the memory itself.
     unsafe { libc::madvise(start as *mut libc::c_void, len, libc::MADV_DONTFORK) };
-    let mut ranges = ranges();
-    clear(&mut ranges, start, len);
-    ranges.insert(start, len);
+    let mut withheld = withheld();
+    clear(&mut withheld.ranges, start, len);
+    withheld.ranges.insert(start, len);
+    if withheld.ranges.len() >= withheld.sweep_at {
+        withheld.sweep();
+    }
 }
 
 /// Forgets `len` bytes at `start`, and everything that was mapped over a part of them. They are about to be unmapped.
 pub(crate) fn forget(start: usize, len: usize) {
-    clear(&mut ranges(), start, len);
+    clear(&mut withheld().ranges, start, len);
+}
+
+impl Withheld {
+    /// Takes out what is not mapped any more. Where `/proc` does not exist, everything stays.
+    fn sweep(&mut self) {
+        let shared = maps::own().into_iter().filter(|map| map.perms.contains(MMPermissions::SHARED));
+        let mapped: Vec<(usize, usize)> = shared.map(|map| (map.address.0 as usize, map.address.1 as usize)).collect();
+        if !mapped.is_empty() {
+            self.ranges = still_mapped(&self.ranges, &mapped);
+        }
+        self.sweep_at = FEW.max(2 * self.ranges.len());
+    }
+}
+
+/// The parts of the ranges that lie in mappings, which are given by their starts and ends and are sorted.
+fn still_mapped(ranges: &Ranges, mapped: &[(usize, usize)]) -> Ranges {
+    let mut kept = Ranges::new();
+    for (&start, &len) in ranges {
+        let end = start + len;
+        let first = mapped.partition_point(|(_, mapped_end)| *mapped_end <= start);
+        let mut piece: Option<(usize, usize)> = None;
+        for &(from, to) in mapped[first..].iter().take_while(|(from, _)| *from < end) {
+            let (from, to) = (from.max(start), to.min(end));
+            piece = match piece {
+                Some((begin, until)) if until == from => Some((begin, to)),
+                before => {
+                    kept.extend(before.map(|(begin, until)| (begin, until - begin)));
+                    Some((from, to))
+                }
+            };
+        }
+        kept.extend(piece.map(|(begin, until)| (begin, until - begin)));
+    }
+    kept
 }
 
 /// Takes `len` bytes at `start` out of the ranges. What a range has on either side of them stays.
@@ -58,7 +107,7 @@ fn clear(ranges: &mut Ranges, start: usize, len: usize) {
     }
 }
 
-fn ranges() -> MutexGuard<'static, Ranges> {
+fn withheld() -> MutexGuard<'static, Withheld> {
     RANGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -76,7 +125,7 @@ static PARENT: AtomicU32 = AtomicU32::new(0);
 extern "C" fn before() {
     PARENT.store(std::process::id(), Ordering::Relaxed);
     // When a thread ends, its variables are destroyed. The lock is then not held, and the child finds it as it was.
-    let _ = HELD.try_with(|held| held.set(Some(ranges())));
+    let _ = HELD.try_with(|held| held.set(Some(withheld())));
 }
 
 extern "C" fn after() {
@@ -84,14 +133,14 @@ extern "C" fn after() {
 }
 
 extern "C" fn in_child() {
-    let Ok(Some(mut ranges)) = HELD.try_with(Cell::take) else { return };
-    let mut guarded: Vec<(usize, usize)> = Vec::with_capacity(ranges.len());
-    for (start, len) in std::mem::take(&mut *ranges) {
+    let Ok(Some(mut withheld)) = HELD.try_with(Cell::take) else { return };
+    let mut guarded: Vec<(usize, usize)> = Vec::with_capacity(withheld.ranges.len());
+    for (start, len) in std::mem::take(&mut withheld.ranges) {
         if guard(start, len) {
             guarded.push((start, len));
         }
     }
-    drop(ranges);
+    drop(withheld);
     if !guarded.is_empty() {
         // The list is never freed, because a signal handler may read it at any time. A child of this child has its own
         // copy.
@@ -196,5 +245,40 @@ mod tests {
         assert_eq!(cleared(&two, 12, 3), [(10, 2), (15, 5), (30, 10)]);
         assert_eq!(cleared(&two, 15, 20), [(10, 5), (35, 5)]);
         assert_eq!(cleared(&two, 0, usize::MAX), []);
+    }
+
+    #[test]
+    fn only_what_is_mapped_stays() {
+        let stays = |ranges: &[(usize, usize)], mapped: &[(usize, usize)]| -> Vec<(usize, usize)> {
+            still_mapped(&ranges.iter().copied().collect(), mapped).into_iter().collect()
+        };
+        let two = [(10, 10), (30, 10)];
+        assert_eq!(stays(&two, &[(0, 100)]), two);
+        assert_eq!(stays(&two, &[(10, 15), (15, 20), (30, 40)]), two, "one range in two mappings");
+        assert_eq!(stays(&two, &[(0, 10), (20, 30), (40, 50)]), []);
+        assert_eq!(stays(&two, &[(0, 12), (14, 16), (18, 35)]), [(10, 2), (14, 2), (18, 2), (30, 5)]);
+    }
+
+    /// A program unmaps memory of its own that was given to the GPU, and the library does not see that.
+    #[test]
+    fn ranges_that_a_program_unmaps_are_forgotten() {
+        use crate::{Mapping, Placement, Prot};
+        use nix::sys::memfd::{MFdFlags, memfd_create};
+        use std::os::fd::AsFd;
+        let file = memfd_create("withheld", MFdFlags::MFD_CLOEXEC).expect("a file");
+        nix::unistd::ftruncate(&file, 4096).expect("room");
+        // Only this test uses addresses from here on.
+        let map = |page: usize| {
+            let at = Placement::ExactlyIfFree(0x6_0000_0000 + 2 * page * 4096);
+            let map = Mapping::new(file.as_fd(), at, 4096, Prot::ReadWrite, 0).expect("mapped");
+            map.withheld_from_children().leak()
+        };
+        let stays = map(0);
+        for page in 1..20 * FEW {
+            // SAFETY: the range was leaked just now. It is one page, and no other code knows it.
+            unsafe { libc::munmap(map(page) as *mut libc::c_void, 4096) };
+        }
+        assert!(withheld().ranges.len() <= 2 * FEW, "{} ranges", withheld().ranges.len());
+        assert_eq!(withheld().ranges.get(&stays), Some(&4096));
     }
 }
