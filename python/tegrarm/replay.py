@@ -106,9 +106,10 @@ class GraphReplay:
     def __init__(self, jit, args, kwargs):
         try:
             from tinygrad.engine import jit as engine
-            prepare = engine._prepare_jit_inputs
+            prepare, _ = engine._prepare_jit_inputs, (engine.create_graph_call, engine.GraphRunner)
         except (ImportError, AttributeError) as error:
-            raise NotExportable("exporting needs tinygrad 0.14") from error
+            raise NotExportable(f"exporting needs the graphs of tinygrad 0.14 ({error}). On DEV=TEGRA each call is a replay "
+                                "already") from error
         if (captured := getattr(jit, "captured", None)) is None:
             raise NotExportable("the jit has captured nothing yet: call it twice first")
         inputs, self._vars, names, info = prepare(args, kwargs)

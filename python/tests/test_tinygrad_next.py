@@ -34,7 +34,7 @@ program = d.runtime(types.SimpleNamespace(lib=d.compiler.compile(SOURCE), name="
 
 
 def test_a_kernel_runs_on_addresses(python):
-    out = python(DEVICE + ADD + """
+    python(DEVICE + ADD + """
 x, out = filled(floats(1, 2, 3, 4)), Buffer("TEGRA", 16, dtypes.uint8)
 assert isinstance(x._buf, int) and x._buf == x.get_buf("TEGRA") == x.meta.va
 program(out.get_buf("TEGRA"), x.get_buf("TEGRA"), global_size=(1, 1, 1), local_size=(4, 1, 1), vals=(10,))
@@ -45,9 +45,64 @@ assert part._buf == x._buf + 8 and bytes(part.ensure_allocated().host[:]) == flo
 program(out.get_buf("TEGRA"), part.get_buf("TEGRA"), global_size=(1, 1, 1), local_size=(2, 1, 1), vals=(1,))
 d.synchronize()
 assert bytes(out.host[:]) == floats(4, 5, 13, 14)
-""", env={"DEV": "TEGRA:NVRTC", "DEBUG": "1"})
-    assert out.count("a TinyJit runs without replays, because this tinygrad") == 1, out
-    assert "cannot import name 'GraphRunner'" in out, out
+""", env={"DEV": "TEGRA:NVRTC"})
+
+
+def test_what_a_jit_captured_is_one_replay(python):
+    """The next release has neither graphs nor their cache: kernels, views of inputs, and copies that are stores are in its list."""
+    python(NEXT + """
+from next_tinygrad import jit
+jit.put_in()
+""" + DEVICE.removeprefix(NEXT) + """
+import struct
+from tinygrad.codegen import to_program
+from tinygrad.engine.jit import CapturedJit
+from tinygrad.helpers import Context
+from tinygrad.uop.ops import KernelInfo, Ops, UOp
+from tegrarm.tinygrad.program import TegraProgram
+from tegrarm.tinygrad.recording import Recording
+runs, launches, start, launch = [], [], Recording.start, TegraProgram.__call__
+Recording.start = lambda self: runs.append(dict(self.slots)) or start(self)
+TegraProgram.__call__ = lambda self, *a, **k: launches.append(self.name) or launch(self, *a, **k)
+def ints(n): return Buffer("TEGRA", n, dtypes.int32).ensure_allocated()
+def given(*values):
+    buffer = ints(len(values))
+    buffer.host[:] = struct.pack(f"{len(values)}i", *values)
+    return jit.place(buffer)
+def param(slot, n=4): return UOp.param(slot, dtypes.int32, (n,), "TEGRA")
+def program(name, value):
+    r = UOp.range(4, 0)
+    sink = param(0).index(r).store(value(param(1).index(r).load(), param(2).index(r).load())).end(r).sink(arg=KernelInfo(name))
+    return to_program(sink, d.renderer)
+total, scaled, result = ints(4), ints(4), ints(4)
+T, S, R = map(jit.place, (total, scaled, result))
+x = param(0, 8)
+halves = [x.shrink(((0, 4),)), x.shrink(((4, 8),))]
+add = program("add", lambda a, b: a + b).call(T, *halves)
+scale = program("scale", lambda a, b: a * b).call(S, T, param(1))
+store = add.replace(src=(UOp(Ops.STORE, src=(param(0), param(1))), R, S))
+def check(captured, out):
+    for k in range(3):
+        captured([given(*range(k, k + 8)), given(1, 2, 3, k)], {})
+        d.synchronize()
+        assert struct.unpack("4i", bytes(out.host[:])) == tuple((2 * (k + i) + 4) * (1, 2, 3, k)[i] for i in range(4))
+check(CapturedJit(UOp(Ops.LINEAR, src=(add.after(scale), scale, store))), result)
+plain = CapturedJit(UOp(Ops.LINEAR, src=(add, scale)))
+check(plain, scaled)
+assert plain._fast_plan is None and not launches, launches
+assert len(runs) == 6 and set(runs[0]) == {(0, 0), (0, 16), (1, 0)}, runs
+plain.free_intermediates()
+check(plain, scaled)
+with Context(DEBUG=2): check(plain, scaled)
+assert len(runs) == 9 and launches == ["add", "scale"] * 3
+""", env={"DEV": "TEGRA:NVRTC"})
+
+
+def test_a_tinygrad_without_a_way_to_replays_says_so_once(python):
+    out = python(NEXT + "from tinygrad.engine import jit\ndel jit.run_linear\n" + DEVICE.removeprefix(NEXT) + "Device['TEGRA']",
+                 env={"DEV": "TEGRA", "DEBUG": "1"})
+    assert out.count("TEGRA: a TinyJit runs without replays on this tinygrad (") == 1, out
+    assert "cannot import name 'GraphRunner'" in out and "cannot import name 'run_linear'" in out, out
 
 
 def test_copies_go_through_the_views_and_freed_memory_is_used_again(python):

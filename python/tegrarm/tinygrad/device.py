@@ -17,16 +17,27 @@ from .clock import Clock
 from .program import TegraProgram
 from .renderers import RENDERERS
 
-TegraGraph: Any = None
-try:
-    from . import jit
-    from .graph import TegraGraph
-    NO_REPLAYS = ""
-except fit.MISSING as error:
-    NO_REPLAYS = str(error)  # a TinyJit then runs kernel by kernel, or as tinygrad itself arranges it
-
 if TYPE_CHECKING:
-    from .graph import TegraGraph as Graph
+    from .recording import Recording
+
+
+def replays() -> tuple[Any, str]:
+    """Makes what a TinyJit captures one replay, by the way that this tinygrad has. The results are the class of its graphs, if it has
+    graphs, and why there are no replays. A TinyJit without them runs kernel by kernel, or as tinygrad itself arranges it.
+    """
+    try:
+        from . import jit
+        from .graph import TegraGraph
+    except fit.MISSING as no_graphs:
+        try:
+            from . import captured
+            captured.put_in()
+        except fit.MISSING as error:
+            return None, f"it has other graphs ({no_graphs}), and other ways without them ({error})"
+        return None, ""
+    jit.take_whole()
+    jit.shorten()
+    return TegraGraph, ""
 
 
 class TegraDevice(Compiled):
@@ -40,16 +51,14 @@ class TegraDevice(Compiled):
         self.handle, self.pid = made("device_open", index), os.getpid()
         self.queue = made("device_queue", self.handle)
         self.clock = Clock(self)
-        self.running: Graph | None = None  # the graph whose run was started and not waited for
+        self.running: Recording | None = None  # the replay whose run was started and not waited for
         arch = f"sm_{self.gpu.sm_version >> 8}{self.gpu.sm_version & 0xff}"
-        super().__init__(device, TegraAllocator(self), RENDERERS, releases.runtime(TegraProgram), TegraGraph, arch=arch)
+        graph, no_replays = replays()
+        super().__init__(device, TegraAllocator(self), RENDERERS, releases.runtime(TegraProgram), graph, arch=arch)
         sampling.refuse()
         releases.bind(self, TegraProgram)
-        if TegraGraph is not None:
-            jit.take_whole()
-            jit.shorten()
-        elif DEBUG >= 1:
-            print(f"{device}: a TinyJit runs without replays, because this tinygrad ({fit.found()}) has other graphs: {NO_REPLAYS}")
+        if no_replays and DEBUG >= 1:
+            print(f"{device}: a TinyJit runs without replays on this tinygrad ({fit.found()}): {no_replays}")
 
     def count(self) -> int:
         """The number of GPUs."""
@@ -60,10 +69,10 @@ class TegraDevice(Compiled):
         return os.getpid() == self.pid
 
     def settle(self) -> None:
-        """Waits for the run of a graph. Graphs have their own channel, so that other work of the device would not wait for it."""
-        if (graph := self.running) is not None:
+        """Waits for the run of a replay. Replays have their own channel, so that other work of the device would not wait for it."""
+        if (replay := self.running) is not None:
             self.running = None
-            graph.finish()
+            replay.finish()
 
     def synchronize(self, timeout: int | None = None) -> None:
         """Waits for all work, at most ``timeout`` milliseconds. A fault raises an exception that says what happened."""

@@ -1,8 +1,7 @@
-"""The work that a TinyJit captured, as one replay of the library. A run writes what changes and rings one doorbell."""
+"""The work that a TinyJit captured, as tinygrad's graph: one replay of the library."""
 
 from __future__ import annotations
 
-import ctypes
 import time
 from typing import Any
 
@@ -11,10 +10,8 @@ from tinygrad.engine.jit import GraphRunner
 from tinygrad.helpers import PROFILE
 from tinygrad.uop.ops import Ops, UOp
 
-from .. import _ffi
-from ..calls import call, made, wait
-from ..rm import check
 from . import releases
+from .recording import Recording
 
 
 def buffer_of(uop: UOp, shard: int) -> Buffer:
@@ -29,43 +26,27 @@ class TegraGraph(GraphRunner):
     def __init__(self, linear: UOp, input_uops: tuple[UOp, ...] = ()):
         super().__init__(linear, input_uops)
         self.dev: Any = Device[self.calls[0][2][0].device]
-        self.replay = made("replay_create", self.dev.handle)
-        self.slots: dict[Any, int] = {}  # of a variable's name, or of an input's number (with that of the shard, if it is sharded)
+        # The keys of its values are names of variables and, for an input, its number with that of the shard, if it is sharded.
+        self.recording = Recording(self.dev)
         for index, ((_, ast, bufs, fixed), program) in enumerate(zip(self.calls, self.runtimes, strict=True)):
             if program is None:
-                self._record_copy(bufs)
+                self.recording.copy(bufs[0], bufs[1])
             else:
                 self._record_launch(index, ast, bufs, fixed, program)
+        self.recording.end()
+        self.again = self.recording.start  # starts a run with the values of the last run
         self.written = 0  # how often the values were written
-        self._values = (ctypes.c_uint64 * max(len(self.slots), 1))()
-        self._inputs = [(slot, *key) for key, slot in self.slots.items() if isinstance(key, tuple)]
+        slots = self.recording.slots
+        self._inputs = [(slot, *key) for key, slot in slots.items() if isinstance(key, tuple)]
         self._plain = [(slot, number) for slot, number, _ in self._inputs]
-        self._names = [(slot, key) for key, slot in self.slots.items() if isinstance(key, str)]
-        self._submit, self._arguments = _ffi.lib().tegrarm_replay_submit.unchecked, (self.replay, self._values, len(self.slots))
-
-    # *** recording ***
-
-    def _record_copy(self, bufs: list[Buffer]) -> None:
-        dest, src = releases.memory(bufs[0]), releases.memory(bufs[1])
-        call("replay_copy", self.replay, dest.handle, dest.offset, src.handle, src.offset, bufs[0].nbytes)
+        self._names = [(slot, key) for key, slot in slots.items() if isinstance(key, str)]
 
     def _record_launch(self, index: int, ast: UOp, bufs: list[Buffer], fixed: dict[str, int], program: Any) -> None:
-        order, names = ast.arg.globals, [v.expr for v in ast.arg.vars]
-        grid, block = ast.arg.launch_dims({})
-        vals = tuple(fixed.get(name, 0) for name in names)
-        _, kernel, *how, _ = program.fill(tuple(bufs[i]._buf for i in order), grid, block, vals)
-        launch = ctypes.c_uint32()
-        call("replay_launch", self.replay, kernel, *how, ctypes.byref(launch))
-        shard = self.calls[index][0]
-        for position, number in self.uop_replace[index]:
-            if position in order:
-                self._from_slot(launch, order.index(position), (number, shard))
-        for argument, name in enumerate(names, len(order)):
-            if name in self.vars and name not in fixed:
-                self._from_slot(launch, argument, name)
-
-    def _from_slot(self, launch: ctypes.c_uint32, argument: int, key: Any) -> None:
-        call("replay_argument", self.replay, launch, argument, self.slots.setdefault(key, len(self.slots)))
+        order, names, shard = ast.arg.globals, [v.expr for v in ast.arg.vars], self.calls[index][0]
+        replace = self.uop_replace[index]
+        changing: dict[int, Any] = {order.index(at): (number, shard) for at, number in replace if at in order}
+        changing |= {at: name for at, name in enumerate(names, len(order)) if name in self.vars and name not in fixed}
+        self.recording.launch(ast, program, [bufs[i] for i in order], tuple(fixed.get(name, 0) for name in names), changing)
 
     # *** running ***
 
@@ -78,22 +59,15 @@ class TegraGraph(GraphRunner):
         """Starts a run of a plain graph."""
         if self.dev.running is not None:
             self.dev.settle()
+        values = self.recording.values
         for slot, number in self._plain:
-            self._values[slot] = releases.address(inputs[number])
+            values[slot] = releases.address(inputs[number])
         self.written += 1
         self.again()
 
-    def again(self) -> None:
-        """Starts a run with the values of the last run."""
-        if self.dev.running is not None:
-            self.dev.settle()
-        if status := self._submit(*self._arguments):
-            check("tegrarm_replay_submit", status)
-        self.dev.running = self
-
     def __call__(self, input_uops: tuple[UOp, ...], var_vals: dict[str, int], wait: bool = False) -> float | None:
         """Starts a run. The device's next work, or a synchronize, waits for it."""
-        dev, values = self.dev, self._values
+        dev, values = self.dev, self.recording.values
         if dev.running is not None:
             dev.settle()
         if PROFILE:
@@ -104,9 +78,7 @@ class TegraGraph(GraphRunner):
         for slot, name in self._names:
             values[slot] = var_vals[name]
         start = time.perf_counter() if wait else 0.0
-        if status := self._submit(*self._arguments):
-            check("tegrarm_replay_submit", status)
-        dev.running = self
+        self.again()
         if not wait:
             return None
         dev.settle()
@@ -127,16 +99,6 @@ class TegraGraph(GraphRunner):
             buffers, vals = [now[i]._buf for i in ast.arg.globals], ast.arg.vals(values)
             total += program(*buffers, global_size=grid, local_size=block, vals=vals, wait=True)
         return total
-
-    def finish(self) -> None:
-        """Waits for the run."""
-        wait("replay_wait", self.replay)
-
-    def __del__(self) -> None:
-        if getattr(self, "replay", None) and self.dev.is_ours():
-            if self.dev.running is self:
-                self.dev.running = None
-            _ffi.lib().tegrarm_replay_destroy(self.replay)  # this waits for a run in flight
 
     @staticmethod
     def supports_uop(batch_devs: list, new_call: UOp) -> bool:

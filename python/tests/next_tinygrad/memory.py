@@ -65,6 +65,10 @@ class Buffer:
     def view(self, size: int, dtype: Any, offset: int) -> Buffer:
         return Buffer(self.device, size, dtype, base=self.base, offset=self.offset + offset)
 
+    def ref(self, by: int) -> Buffer:
+        """Counts nothing: the published operands count those who use a buffer, and later ones do not."""
+        return self
+
     def deallocate(self) -> None:
         if self._base is None:
             self.allocator.free(self._storage, self.nbytes, self.options)
