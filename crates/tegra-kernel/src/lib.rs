@@ -132,14 +132,14 @@ impl Kernel {
     }
 
     /// Divides what there is among the processes that call. `total` says how much there is of what the kernel does not
-    /// know.
-    pub fn divide(&self, total: impl Fn(Resource) -> u64) -> Arc<Budgets> {
+    /// know. There are at most `scarce` of all that is counted one by one.
+    pub fn divide(&self, scarce: u64, total: impl Fn(Resource) -> u64) -> Arc<Budgets> {
         let all = |resource| match resource {
-            Resource::Mappings => tegra_mm::mappings_for_buffers() as u64,
-            Resource::Handles => MOST_HANDLES,
             Resource::Memory => self.nvmap.system_memory().0,
-            Resource::Channels | Resource::Groups => channel::CHANNELS.into(),
-            resource => total(resource),
+            Resource::Mappings => scarce.min(tegra_mm::mappings_for_buffers() as u64),
+            Resource::Handles => scarce.min(MOST_HANDLES),
+            Resource::Channels | Resource::Groups => scarce.min(channel::CHANNELS.into()),
+            resource => scarce.min(total(resource)),
         };
         self.budgets.get_or_init(|| Budgets::new(all)).clone()
     }

@@ -149,6 +149,7 @@ impl Supervisor {
         broken: Broken,
         launches: Arc<Launches>,
         waiting: Waiting,
+        scarce: Option<u64>,
     ) -> Result<Supervisor, RunError> {
         let there = |paths: Vec<String>| paths.into_iter().filter(|p| !broken.lacks(p)).collect::<Vec<_>>();
         let tree = Tree::new(&there(kernel.node_paths()), &there(kernel.text_paths()))
@@ -157,7 +158,7 @@ impl Supervisor {
         // buffers. Events and fences have two each.
         let (_, descriptors) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
         tegra_mm::keep_here(usize::try_from(descriptors / 2).unwrap_or(0));
-        let budgets = kernel.divide(|resource| match resource {
+        let budgets = kernel.divide(scarce.unwrap_or(u64::MAX), |resource| match resource {
             budget::Resource::Ends => (descriptors / 8).min(MOST_FILES),
             budget::Resource::Writers => MOST_WRITERS,
             budget::Resource::Sleepers => MOST_SLEEPERS,

@@ -34,6 +34,8 @@ pub struct Options {
     pub launches: Arc<Launches>,
     /// Whether signals may interrupt calls that have been received, as on hosts before Linux 5.19.
     pub interruptible: bool,
+    /// The most that there is of everything that processes divide among themselves, for tests that take all of it.
+    pub scarce: Option<u64>,
     /// The socket to the outer process, which hangs up when that process ends.
     pub outer: Option<Arc<OuterLink>>,
 }
@@ -45,7 +47,8 @@ pub struct Options {
 pub fn run(kernel: Arc<Kernel>, command: Command, options: Options) -> Result<Exit, RunError> {
     let host = |what| move |why: Errno| RunError::Host { what, why: why.into() };
     let waiting = if options.interruptible { Waiting::Interruptible } else { Waiting::here() };
-    let supervisor = Arc::new(Supervisor::new(kernel, options.observers, options.broken, options.launches, waiting)?);
+    let Options { observers, broken, launches, scarce, .. } = options;
+    let supervisor = Arc::new(Supervisor::new(kernel, observers, broken, launches, waiting, scarce)?);
     supervisor.follow_faults();
     awaited().thread_block().map_err(host("a signal mask"))?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;

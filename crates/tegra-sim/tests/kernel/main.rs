@@ -4,6 +4,7 @@
 mod one_warp;
 mod support;
 
+mod bounds;
 mod bring_up;
 mod calls;
 mod channel;

@@ -128,6 +128,9 @@ struct Run {
     /// Lets signals interrupt calls that are being answered, as hosts before Linux 5.19 do. For tests.
     #[arg(long, hide = true)]
     interruptible: bool,
+    /// There is at most this much of everything that programs divide among themselves. For tests.
+    #[arg(long, hide = true)]
+    scarce: Option<u64>,
     /// Kills the program, the supervisor or the outer process at an ioctl: `program@7`. For tests.
     #[arg(long, hide = true)]
     kill: Option<killer::Killing>,
@@ -341,6 +344,7 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
         broken,
         launches: Launches::of(&gpu),
         interruptible: run.interruptible,
+        scarce: run.scarce,
         outer: Some(outer),
     };
     let exit = supervisor::run(kernel, command, options)?;
