@@ -7,6 +7,7 @@ mod checker;
 mod differential;
 mod faults;
 mod flow;
+mod jumps;
 mod kernels;
 mod lanes;
 mod litmus;
