@@ -1,7 +1,8 @@
 """Runs programs on the virtual Orin for a long time and watches what they take (`make soak`).
 
-Four processes work at the same time: a program in process, the same program on device nodes together with a stream of short
-programs that are killed at odd moments, the supervisor of these two, and a loop of tinygrad. Of each, memory, descriptors,
+Five processes work at the same time: a program in process, the same program on device nodes together with a stream of short
+programs that are killed at odd moments, the supervisor of these two, another supervisor whose programs take all that they get, and a loop
+of tinygrad. Of each, memory, descriptors,
 mappings and threads are read again and again. At the end there is a plot, and the run fails if one of them has grown.
 """
 
@@ -45,6 +46,20 @@ while time.monotonic() < end:
     rounds += 1
 print(rounds, "rounds of tinygrad")
 """
+
+
+# Programs of the tests that open, take and close whatever there is, on a board with little of everything.
+TAKERS = ("openers", "taker", "uring")
+TAKING = 'end=$(($(date +%s) + $0)); while [ $(date +%s) -lt $end ]; do for one; do "$one" >/dev/null || exit 1; done; done'
+
+
+def takers(out):
+    """The programs, compiled."""
+    folder = ROOT / "crates/tegra-sim/tests/outlive"
+    for name in TAKERS:
+        command = [os.environ.get("CC", "cc"), "-O1", "-pthread", "-o", out / name, folder / f"{name}.c", "-I", ROOT / "include"]
+        subprocess.run(command, check=True)
+    return [str(out / name) for name in TAKERS]
 
 
 def read(pid):
@@ -174,11 +189,13 @@ def main():
     spawn = {
         "in process": ([work, cubin, seconds], {**quiet, "TEGRARM_BACKEND": "sim"}),
         "supervisor": ([simulator, "run", "--quiet", "--", work, cubin, seconds], {**quiet, "TEGRARM_BACKEND": "nvgpu"}),
+        "taken from": ([simulator, "run", "--quiet", "--scarce", "4096", "--", "sh", "-c", TAKING, seconds, *takers(args.out)], quiet),
         "tinygrad": ([sys.executable, "-c", TINYGRAD, seconds], {**quiet, "TEGRARM_BACKEND": "sim", "DEV": "TEGRA+NV:CUDA"}),
     }
     running = {name: subprocess.Popen(command, env=env, cwd=ROOT) for name, (command, env) in spawn.items()}
     pids = {name: process.pid for name, process in running.items()}
     pids["supervisor"] = child_of(running["supervisor"].pid, running["supervisor"])
+    pids["taken from"] = child_of(running["taken from"].pid, running["taken from"])
     pids["on nodes"] = child_of(pids["supervisor"], running["supervisor"])
     outcome = []
     churning = threading.Thread(target=lambda: outcome.append(churn(start + args.seconds, args.target, cubin, 1, args.out)))

@@ -1,5 +1,6 @@
 //! The configuration: which board is simulated, and with which kernel.
 
+use crate::host;
 use crate::release::L4t;
 use std::fmt;
 
@@ -133,7 +134,7 @@ impl SimConfig {
             ..SimConfig::new(choose("TEGRARM_SIM_CHIP", &lookup, CHIPS)?)
         };
         let config = config.on(choose("TEGRARM_SIM_L4T", &lookup, RELEASES)?);
-        Ok(SimConfig { mem_total: config.mem_total.min(host_memory().unwrap_or(u64::MAX)), ..config })
+        Ok(SimConfig { mem_total: config.mem_total.min(host::memory().unwrap_or(u64::MAX)), ..config })
     }
 }
 
@@ -192,13 +193,6 @@ fn mem_total(chip: Chip) -> u64 {
         Chip::OrinNano => 7_620 * MIB,
         Chip::Gv11b => 31_920 * MIB,
     }
-}
-
-/// The physical memory of the machine that runs the simulator.
-fn host_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kib: u64 = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kib << 10)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod debugger;
 mod dispatch;
 mod event;
 mod files;
+mod host;
 mod ids;
 mod ioctls;
 mod mmap;

@@ -1,5 +1,6 @@
 //! Programs disturb the supervisor and each other. No other program may notice, and the next run must work.
 
+mod attacks;
 mod matrix;
 mod swarm;
 

@@ -6,12 +6,12 @@ mod manual;
 mod progress;
 mod strace;
 mod timeline;
+mod told;
 
 use clap::{Parser, Subcommand};
 use progress::Progress;
 use std::error::Error;
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -22,6 +22,7 @@ use tegra_sim::supervisor::{self, Broken, Exit, Launches, Observer, Options, Out
 use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, SimConfig, SimKmd, boot, kmsg, slow_kernels};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
+use told::{Told, create};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -277,11 +278,6 @@ impl Observer for Verbose {
     }
 }
 
-/// Makes a new file for the output of an option.
-fn create(option: &str, path: &Path) -> Result<File, Box<dyn Error>> {
-    File::create(path).map_err(|e| format!("{option} cannot be written to {}: {e}", path.display()).into())
-}
-
 /// Writes the kernel's log to each place that the user asked for. The log also goes to standard error unless the user
 /// turned that off, because a GPU that stopped must not go unnoticed.
 fn write_logs(run: &Run, kernel: &Kernel, gpu: &Gpu) -> Result<(), Box<dyn Error>> {
@@ -289,7 +285,7 @@ fn write_logs(run: &Run, kernel: &Kernel, gpu: &Gpu) -> Result<(), Box<dyn Error
         [("--kmsg", &run.kmsg, kmsg::Form::Dmesg), ("--kmsg-records", &run.kmsg_records, kmsg::Form::Records)]
     {
         if let Some(path) = path {
-            kmsg::write_log(kernel, gpu, form, Box::new(create(option, path)?));
+            kmsg::write_log(kernel, gpu, form, Told::create(option, path)?);
         }
     }
     if !run.quiet {
@@ -320,7 +316,7 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     match &run.strace {
         None => {}
         Some(None) => observers.push(Arc::new(strace::Strace::new(Box::new(std::io::stderr())))),
-        Some(Some(path)) => observers.push(Arc::new(strace::Strace::new(Box::new(create("--strace", path)?)))),
+        Some(Some(path)) => observers.push(Arc::new(strace::Strace::new(Told::create("--strace", path)?))),
     }
     let trace = run.trace.as_ref().map(|path| create("--trace", path)).transpose()?;
     let timeline = trace.map(|file| Timeline::create(file, &gpu)).transpose()?;
