@@ -19,7 +19,8 @@ from tegrarm import preload as loader
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIBDIR = pathlib.Path(_ffi.find()).parent
-WORK = pathlib.Path(tempfile.mkdtemp(prefix="tegrarm-bench-"))
+PLACE = tempfile.TemporaryDirectory(prefix="tegrarm-bench-")  # which goes with this object, at the end of the program
+WORK = pathlib.Path(PLACE.name)
 CONTROL_ROUNDS = 1000  # COUNT of benches/c/controls.c
 TURNS = 7
 

@@ -9,7 +9,9 @@ import sys
 import tempfile
 import time
 
-RECORD = os.path.join(tempfile.mkdtemp(prefix="tegrarm-demo-"), "calls.jsonl")
+# The folder goes with this object, at the end of the program.
+PLACE = tempfile.TemporaryDirectory(prefix="tegrarm-demo-")
+RECORD = os.path.join(PLACE.name, "calls.jsonl")
 os.environ["TEGRARM_RECORD"] = RECORD
 os.environ.setdefault("DEV", "TEGRA+NV")
 

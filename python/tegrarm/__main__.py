@@ -140,21 +140,34 @@ def run_program(args) -> int:
     try:
         if args.json:
             with reported(args):
-                sys.exit(subprocess.run(command).returncode)
+                sys.exit(status_of(command))
+        if args.do is run_traced:
+            return status_of(command)
         os.execvp(command[0], command)
     except OSError as error:
         raise Refused(f"run {kind}: {command[0]}: {error.strerror}", say.NOT_STARTED) from error
 
 
+def status_of(command: list[str]) -> int:
+    """Runs a program and returns its exit status as a shell would have it."""
+    status = subprocess.run(command).returncode
+    return status if status >= 0 else 128 - status
+
+
 def run_traced(args) -> int:
     """Runs a script as ``run`` does, then prints which kernel calls each RM call made."""
-    from . import trace
     for option in ("html", "perfetto", "output"):
         if path := getattr(args, option):
             writable(f"--{option}", path)
     if args.preload and (args.html or args.perfetto):
         raise Refused("trace --html and --perfetto need a script: with --preload another program takes this process")
-    path = args.output or os.path.join(tempfile.mkdtemp(prefix="tegrarm-trace-"), "calls.jsonl")
+    with tempfile.TemporaryDirectory(prefix="tegrarm-trace-") as place:
+        return traced(args, args.output or os.path.join(place, "calls.jsonl"))
+
+
+def traced(args, path: str) -> int:
+    """Runs a script with its calls in a file, and shows them."""
+    from . import trace
     os.environ["TEGRARM_RECORD"] = path
     show, args.json = args.json, False
     pathlib.Path(path).unlink(missing_ok=True)
@@ -163,11 +176,11 @@ def run_traced(args) -> int:
         readable(args.script)
     try:
         if (args.html or args.perfetto) and (command := trace.below_the_simulator(path, [args.script, *args.args])):
-            return subprocess.run(command).returncode
+            return status_of(command)
         return run(args)
     finally:
         if os.path.exists(path):
-            trace.show(path, args.html, args.perfetto, show)
+            trace.show(path, args.html, args.perfetto, show, kept=bool(args.output))
 
 
 def info(args) -> int:

@@ -59,21 +59,29 @@ def below_the_simulator(path: str, command: list[str]) -> list[str] | None:
     return [simulator, "run", "--trace", f"{path}.timeline", "--", sys.executable, "-m", "tegrarm", "run", *command]
 
 
-def show(path: str, html: str | None, perfetto: str | None, in_json: bool) -> None:
-    """Prints the table of a recording, and writes the files that the user asked for."""
+def write(option: str, path: str, text: str) -> None:
+    """Writes a file that the user asked for."""
+    try:
+        pathlib.Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise say.Refused(f"trace {option}: {path}: {error.strerror}") from None
+
+
+def show(path: str, html: str | None, perfetto: str | None, in_json: bool, kept: bool) -> None:
+    """Prints the table of a recording, and writes the files that the user asked for. The recording itself may be one that nobody keeps."""
     calls = list(read(path))
     spans = []
     if html or perfetto:
         simulator = timeline.read(f"{path}.timeline") if os.path.exists(f"{path}.timeline") else []
         spans = timeline.build(calls, simulator, names.read(f"{path}.names"))
     if html:
-        pathlib.Path(html).write_text(page.text(spans, count(calls), timed=os.path.exists(f"{path}.timeline")), encoding="utf-8")
+        write("--html", html, page.text(spans, count(calls), timed=os.path.exists(f"{path}.timeline")))
     if perfetto:
-        pathlib.Path(perfetto).write_text(json.dumps(timeline.perfetto(spans, "the program")), encoding="utf-8")
+        write("--perfetto", perfetto, json.dumps(timeline.perfetto(spans, "the program")))
     if in_json:
-        say.as_json({"recording": path, "html": html, "perfetto": perfetto, "calls": count(calls)}, sys.stderr)
+        say.as_json({"recording": path if kept else None, "html": html, "perfetto": perfetto, "calls": count(calls)}, sys.stderr)
         return
     print(table(calls), file=sys.stderr)
-    for what, where in (("every call", path), ("the page", html), ("for Perfetto", perfetto)):
+    for what, where in (("every call", path if kept else "-o FILE keeps them"), ("the page", html), ("for Perfetto", perfetto)):
         if where:
             print(f"{what}: {where}", file=sys.stderr)

@@ -72,14 +72,18 @@ def of_the_repository() -> list[str]:
 @pytest.fixture
 def terminal(tmp_path):
     """A folder like the repository's root, and a way to run a block there. What a block exports, the next one has."""
-    for top in {name.partition("/")[0] for name in of_the_repository()}:
+    for top in {name.partition("/")[0] for name in of_the_repository()} - {"out"}:
         (tmp_path / top).symlink_to(ROOT / top)
+    for own in ("out", ".tmp"):
+        (tmp_path / own).mkdir()
     for name, to in ((".venv", pathlib.Path(sys.prefix)), (".cache", ROOT / ".cache"), ("target", target())):
         (tmp_path / name).symlink_to(to)
     state = tmp_path / ".terminal"
     state.touch()
     ours = ("TEGRARM_", "MAKE", "MFLAGS", "DEV", "LD_PRELOAD", "VIRTUAL_ENV", "PYTEST")
-    env = {k: v for k, v in os.environ.items() if not k.startswith(ours)} | {"CARGO_TARGET_DIR": str(target())}
+    env = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    env |= {"CARGO_TARGET_DIR": str(target()), "TMPDIR": str(tmp_path / ".tmp")}
+    before = set(tmp_path.iterdir())
 
     def run(block: Block) -> str:
         script = f". {state}\n{block.text}\nexport -p > {state}\n"
@@ -88,7 +92,13 @@ def terminal(tmp_path):
         assert done.returncode == 0, f"{block.where()}: exit status {done.returncode}\n{block.text}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    run.root = tmp_path
+    def left(own: set[str]) -> set[str]:
+        """What the commands have left in the folder for temporary files, and in the repository where git would show it."""
+        made = {path.name + "/" * path.is_dir() for path in set(tmp_path.iterdir()) - before} - own
+        shown = {name for name in made if subprocess.run(["git", "check-ignore", "-q", name], cwd=ROOT).returncode == 1}
+        return shown | {f".tmp/{path.name}" for path in (tmp_path / ".tmp").iterdir()}
+
+    run.root, run.left = tmp_path, left
     return run
 
 
@@ -101,16 +111,20 @@ def matches(printed: str, wanted: str) -> bool:
 def test_what_a_page_prints_runs(page, terminal):
     if any("pkg-config" in b.text for b in BLOCKS[page]) and not shutil.which("pkg-config"):
         pytest.skip("pkg-config is not installed")
-    printed = ""
+    printed, own = "", set()
     for block in BLOCKS[page]:
         if block.language in SAVED:
             name = re.match(SAVED[block.language], block.text)
             assert name, f"{block.where()}: the first line of a {block.language} block names its file in a comment"
             (terminal.root / name[1]).write_text(block.text)
+            own.add(name[1])
         elif block.language == "sh" and not block.words:
             printed = terminal(block)
+            own |= set(re.findall(r"> (\w+\.py)\b", block.text))
         elif block.language == "output":
             assert matches(printed, block.text), f"{block.where()}: printed\n{printed}\nwanted\n{block.text}"
+    # Programs of the reader are the reader's. Everything else goes to folders that git does not show.
+    assert terminal.left(own) == set(), f"{page} leaves files"
 
 
 def test_every_block_is_run_saved_or_only_looked_at():

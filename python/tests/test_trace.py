@@ -99,3 +99,40 @@ def test_the_table_stays_what_it_was(traced):
     text = (traced / "stderr").read_text()
     assert re.search(r"^rm_alloc AMPERE_COMPUTE_B +NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX +1$", text, re.M)
     assert "every call: calls.jsonl" in text and "the page: page.html" in text
+
+
+OPENS = "import os; print(os.open('/dev/nvidiactl', os.O_RDWR) > 0)"
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--preload", "--"]], ids=["table", "json", "preload"])
+def test_a_trace_shows_the_calls_and_leaves_nothing_behind(options, tmp_path):
+    (tmp_path / "s.py").write_text(SCRIPT)
+    (tmp_path / "t").mkdir()
+    traced = [sys.executable, "-c", OPENS] if "--preload" in options else ["s.py"]
+    done = subprocess.run([sys.executable, "-m", "tegrarm", "trace", *options, *traced], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=300, env={**os.environ, "TEGRARM_BACKEND": "sim", "PYTHONPATH": str(ROOT / "python"),
+                                            "TMPDIR": str(tmp_path / "t")})
+    assert done.returncode == 0 and done.stdout == ("True\n" if "--preload" in options else "[8.0]\n"), done.stdout + done.stderr
+    if "--json" in options:
+        assert json.loads(done.stderr)["recording"] is None
+    else:
+        assert re.search(r"NVGPU_\w+ +\d+$", done.stderr, re.M) and "every call: -o FILE keeps them" in done.stderr
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+@needs_sim
+def test_a_full_disk_is_a_sentence(tmp_path):
+    """What is written at the end cannot be tried before."""
+    (tmp_path / "s.py").write_text("print(7)\n")
+    for option in ("--html", "--perfetto"):
+        done = subprocess.run([sys.executable, "-m", "tegrarm", "trace", option, "/dev/full", "s.py"], cwd=tmp_path, capture_output=True,
+                              text=True, timeout=300, env={**os.environ, "TEGRARM_BACKEND": "sim", "PYTHONPATH": str(ROOT / "python")})
+        assert (done.returncode, done.stdout) == (2, "7\n"), done.stderr
+        assert done.stderr.splitlines()[-1] == f"tegrarm: trace {option}: /dev/full: No space left on device"
+
+
+@pytest.mark.parametrize(("ends", "status"), [("exit 7", 7), ("kill -TERM $$", 143)], ids=["a status", "a signal"])
+def test_the_status_is_the_programs(ends, status):
+    done = subprocess.run([sys.executable, "-m", "tegrarm", "trace", "--preload", "--", "sh", "-c", ends], timeout=300,
+                          env={**os.environ, "TEGRARM_BACKEND": "sim", "PYTHONPATH": str(ROOT / "python")})
+    assert done.returncode == status
