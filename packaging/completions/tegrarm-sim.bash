@@ -205,7 +205,7 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__sim__subcmd__run)
-            opts="-q -v -h --chip --l4t --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --clock --check-exit --verbose --interruptible --kill --help"
+            opts="-q -v -h --chip --l4t --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --clock --check-exit --verbose --interruptible --scarce --kill --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -256,6 +256,10 @@ _tegrarm__sim() {
                     return 0
                     ;;
                 --check-exit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --scarce)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
