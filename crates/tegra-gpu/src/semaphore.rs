@@ -163,3 +163,38 @@ impl Condition {
 pub(crate) fn read(mem: &Accessor<'_>, va: u64, wide: bool) -> Result<u64, MmuFault> {
     if wide { mem.read_u64(va) } else { mem.read_u32(va).map(u64::from) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use tegra_mm::{Backing, Extent, PageTable};
+
+    /// One thread releases semaphores with timestamps, as the copy engine does, and another one polls, as a kernel does.
+    #[test]
+    fn who_sees_a_payload_sees_its_timestamp() {
+        const VA: u64 = 1 << 20;
+        let backing = Arc::new(Backing::anonymous("semaphore", 4096).expect("memory"));
+        let mut table = PageTable::default();
+        table.insert(Extent { va: VA, len: 4096, backing: Some(backing), offset: 0, writable: true });
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mem = Accessor::new(&table);
+                for n in 1..100_000 {
+                    let release = Release { va: VA, payload: n, wide: true, timestamp: Some(n), reduction: None };
+                    release.perform(&mem).expect("it is mapped");
+                }
+                done.store(true, Ordering::Release);
+            });
+            let (mem, mut last) = (Accessor::new(&table), 0);
+            while !done.load(Ordering::Acquire) {
+                let payload = read(&mem, VA, true).expect("it is mapped");
+                let stamp = read(&mem, VA + 8, true).expect("it is mapped");
+                assert!(last <= payload && payload <= stamp, "payload {payload} after {last}, with timestamp {stamp}");
+                last = payload;
+            }
+        });
+    }
+}
