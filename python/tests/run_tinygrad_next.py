@@ -22,7 +22,7 @@ NAMES = {
     "tinygrad.device:LRUAllocator": True, "tinygrad.device:TinyELF": True, "tinygrad.device:BufferStorage": False,
     "tinygrad.device:MMIOInterface": False, "tinygrad.engine.jit:GraphRunner": True, "tinygrad.engine.jit:CapturedJit": True,
     "tinygrad.engine.jit:CapturedJit._fast_plan": False, "tinygrad.engine.jit:run_linear": True,
-    "tinygrad.engine.realize:get_call_arg_uops": True, "tinygrad.engine.realize:resolve_params": True,
+    "tinygrad.engine.realize:get_call_arg_uops": True,
     "tinygrad.engine.realize:estimate_uop": True, "tinygrad.engine.realize:get_runtime": True,
     "tinygrad.engine.realize:graph_cache": True, "tinygrad.uop.ops:buffers": True, "tinygrad.helpers:JIT_BATCH_SIZE": True,
     "tinygrad.runtime.ops_nv:NVKIface": True, "tinygrad.runtime.ops_nv:FileIOInterface": True,

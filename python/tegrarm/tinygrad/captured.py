@@ -16,7 +16,7 @@ from typing import Any
 from tinygrad.device import Buffer, Device
 from tinygrad.engine import jit
 from tinygrad.engine.jit import CapturedJit, run_linear
-from tinygrad.engine.realize import estimate_uop, get_call_arg_uops, get_runtime, resolve_params
+from tinygrad.engine.realize import estimate_uop, get_call_arg_uops, get_runtime
 from tinygrad.helpers import DEBUG, JIT, PROFILE, GlobalCounters
 from tinygrad.renderer import Estimates
 from tinygrad.uop.ops import Ops, UOp, sym_infer
@@ -33,8 +33,8 @@ COPIES = (Ops.COPY, Ops.STORE)  # the copy of a buffer, before and after it beca
 class Argument:
     """An argument of a call: a buffer, and its place in an input, if it is one or a part of one."""
 
-    def __init__(self, uop: UOp, now: UOp, inputs: Sequence[UOp]):
-        self.buffer = now.buffer
+    def __init__(self, uop: UOp, inputs: Sequence[UOp]):
+        self.buffer = with_inputs(uop, inputs).buffer
         while uop.op not in (Ops.PARAM, Ops.BUFFER) and uop.src:
             uop = uop.src[0]
         self.number = uop.arg.slot if uop.op is Ops.PARAM else None
@@ -51,6 +51,13 @@ class Argument:
         return self.number, releases.address(self.buffer) - releases.address(self.base)
 
 
+def with_inputs(uop: UOp, inputs: Sequence[UOp]) -> UOp:
+    """A buffer, an input or a part of one of them, with the input itself in the place of its parameter."""
+    if uop.op is Ops.PARAM:
+        return inputs[uop.arg.slot]
+    return uop if uop.op is Ops.BUFFER or not uop.src else uop.replace(src=(with_inputs(uop.src[0], inputs), *uop.src[1:]))
+
+
 class Call:
     """A call of a list, with what it needs now."""
 
@@ -60,8 +67,9 @@ class Call:
         self.device = self.call.src[1].device if len(self.call.src) > 1 else None
         self.arguments: list[Argument] = []
         if isinstance(self.device, str) and self.ast.op in (Ops.PROGRAM, *COPIES):
-            uops, resolved = get_call_arg_uops(self.call), resolve_params(self.call, inputs)
-            self.arguments = [Argument(uop, now, inputs) for uop, now in zip(uops, resolved, strict=True)]
+            uops = get_call_arg_uops(self.call)
+            if all(uop.device == self.device for uop in uops):
+                self.arguments = [Argument(uop, inputs) for uop in uops]
 
     def replayable_on(self) -> str:
         """The device of ours whose replay can have it, or an empty string."""
