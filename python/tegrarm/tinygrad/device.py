@@ -54,7 +54,8 @@ class TegraDevice(Compiled):
         self.running: Recording | None = None  # the replay whose run was started and not waited for
         arch = f"sm_{self.gpu.sm_version >> 8}{self.gpu.sm_version & 0xff}"
         graph, no_replays = replays()
-        super().__init__(device, TegraAllocator(self), RENDERERS, releases.runtime(TegraProgram), graph, arch=arch)
+        graphs = {} if graph is None else {"graph": graph}  # a tinygrad without graphs may not take one
+        super().__init__(device, TegraAllocator(self), RENDERERS, releases.runtime(TegraProgram), arch=arch, **graphs)
         sampling.refuse()
         releases.bind(self, TegraProgram)
         if no_replays and DEBUG >= 1:

@@ -131,8 +131,8 @@ HOST = HostAllocator(None)
 class Compiled(published.Compiled):
     """A device. Its programs are made by a class that gets the device and the program."""
 
-    def __init__(self, device, allocator, renderers, runtime, graph=None, arch=None):
-        self.device, self.allocator, self.runtime_t, self.graph = device, allocator, runtime, graph
+    def __init__(self, device, allocator, renderers, runtime, arch=None):
+        self.device, self.allocator, self.runtime_t = device, allocator, runtime
         self.renderers, self.arch, self.cached_renderer, self.pending = renderers, arch, {}, {}
 
     def runtime(self, obj: Any) -> Any:
