@@ -29,6 +29,7 @@ USES: dict[str, tuple[str, str]] = {
     "gpustat": (r'"gpustat", ', "python/tests/*.py"),
     "tinymesa": (r'"TEGRA\+NV:NAK", "tinymesa"', "examples/python/demo.py"),
     "pyyaml": (r"^import yaml$", "python/tests/*.py"),
+    "check-jsonschema": (r'"-m", "check_jsonschema"', "python/tests/*.py"),
     "pytest-timeout": (r'"-m", "pytest", .*f"--timeout=', "python/suite/run.py"),
     "pytest-xdist": (r"-m pytest -n \d", "Makefile"),
     "ruff": (r"-m ruff check", "Makefile"),

@@ -1,4 +1,8 @@
-"""The jobs of docs/continuous-integration.md, step by step as they are printed, with a wheel of this tree."""
+"""The jobs of docs/continuous-integration.md and of the workflow that they call, step by step as they are written, on this tree.
+
+What the tests stand in for: the machine (actions, apt-get, a clone of this repository) and the package index. Packages other than ours are
+those of this environment.
+"""
 
 import os
 import pathlib
@@ -15,31 +19,36 @@ PAGE = ROOT / "docs" / "continuous-integration.md"
 BLOCK = re.compile(r"^```(?:yaml|python)\n# (\S+)\n(.*?)^```$", re.S | re.M)
 FILES = {m[1]: m[0].split("\n", 1)[1].rsplit("```", 1)[0] for m in BLOCK.finditer(PAGE.read_text())}
 GITHUB, GITLAB, TEST = ".github/workflows/gpu.yml", ".gitlab-ci.yml", "test_gpu.py"
+CALLED = ".github/workflows/virtual-orin.yml"
 pytestmark = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
 
 
-def load(name):
-    return yaml.safe_load(FILES[name].replace("\non:", "\n'on':"))
+def load(text):
+    return yaml.safe_load(text.replace("\non:", "\n'on':"))
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory):
-    """A directory with a wheel of this tree and with one that stands for pytest, which is there already."""
-    place = tmp_path_factory.mktemp("wheels")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "-w", place]
-    subprocess.run([*map(str, command), str(ROOT / "python")], check=True, timeout=900)
+def stand_ins(tmp_path_factory):
+    """A folder with an apt-get that does nothing, and a git whose clone of this repository is this tree."""
+    place = tmp_path_factory.mktemp("stand-ins")
+    git = f'[ "$1" != clone ] || exec ln -s "{ROOT}" "${{@: -1}}"\nexec {shutil.which("git")} "$@"\n'
+    for name, script in (("apt-get", "exit 0\n"), ("git", git)):
+        (place / name).write_text(f"#!/bin/bash\n{script}")
+        (place / name).chmod(0o755)
     return place
 
 
 @pytest.fixture
-def machine(tmp_path, wheels):
-    """A fresh home and project, and pip that finds our wheel. Other packages are those of this environment."""
+def machine(tmp_path, stand_ins):
+    """A fresh home and project, and pip without an index."""
     project = tmp_path / "project"
     project.mkdir()
-    dropped = ("TEGRARM_", "DEV", "PYTHONPATH", "VIRTUAL_ENV", "CACHEDB", "NVRTC_PATH", "CUDA_PATH", "CARGO_TARGET_DIR", "PIP_")
+    dropped = ("TEGRARM_", "DEV", "PYTHONPATH", "VIRTUAL_ENV", "CACHEDB", "NVRTC_PATH", "CUDA_PATH", "PIP_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
-    env |= {"HOME": str(tmp_path), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    env |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_DEPS": "1"}
+    env |= {"HOME": str(tmp_path), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PATH": f"{stand_ins}:{env['PATH']}"}
+    # The homes of cargo and rustup are beside the user's.
+    env |= {name: os.environ.get(name, str(pathlib.Path.home() / f".{name[:-5].lower()}")) for name in ("CARGO_HOME", "RUSTUP_HOME")}
+    env |= {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
     return project, env
 
 
@@ -74,46 +83,103 @@ def step(project: pathlib.Path, env: dict, script: str) -> dict:
     return left
 
 
-@pytest.mark.parametrize("l4t", ["r36", "r39"])
-def test_the_job_of_github(machine, l4t):
+class Runner:
+    """What a runner of GitHub does, as far as the workflow needs it."""
+
+    def __init__(self, env: dict, home: pathlib.Path, inputs: dict):
+        self.env, self.home = env, home
+        self.values = {"github.sha": "0" * 40, **{f"inputs.{name}": value for name, value in inputs.items()}}
+        self.artifacts, self.cached, self.ran = home / "artifacts", [], []
+
+    def known(self, text):
+        """A text with what its expressions stand for."""
+        def value(found):
+            of = found[1].strip()
+            if inside := re.fullmatch(r"fromJSON\((.+)\)", of):
+                return str(yaml.safe_load(self.values[inside[1]]))
+            return str(self.values[of])
+        return re.sub(r"\${{(.*?)}}", value, str(text))
+
+    def wanted(self, condition: str) -> bool:
+        """Whether the condition of a step holds."""
+        if compared := re.fullmatch(r"(\S+) != '(\w+)'", condition):
+            return self.values.get(compared[1], "") != compared[2]
+        return bool(self.values[condition])
+
+    def job(self, name: str, job: dict, checkout) -> None:
+        """Runs the steps of a job in a folder of its own."""
+        place = self.home / name
+        place.mkdir()
+        env = {**self.env, **{key: self.known(value) for key, value in job.get("env", {}).items()}}
+        env["GITHUB_OUTPUT"] = str(place / ".outputs")
+        for one in job["steps"]:
+            if "if" in one and not self.wanted(one["if"]):
+                continue
+            given = {key: self.known(value) for key, value in one.get("with", {}).items()}
+            match one.get("uses", "").split("@")[0]:
+                case "":
+                    env = step(place, env, self.known(one["run"]))
+                    self.ran.append(one["name"])
+                case "actions/checkout":
+                    checkout(place, given)
+                case "actions/setup-python":
+                    env = python_of(place, env, ".python")
+                case "actions/cache":
+                    assert given["key"].startswith(given.get("restore-keys", ""))
+                    self.cached.append(place / given["path"])
+                case "actions/upload-artifact":
+                    shutil.copytree(place / given["path"], self.artifacts / given["name"])
+                case "actions/download-artifact":
+                    shutil.copytree(self.artifacts / given["name"], place / given["path"])
+                case action:
+                    raise AssertionError(f"an action that this test does not know: {action}")
+            if (place / ".outputs").exists() and "id" in one:
+                self.values |= {f"steps.{one['id']}.outputs.{line.split('=')[0]}": line.split("=")[1]
+                                for line in (place / ".outputs").read_text().splitlines()}
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout of git")
+def test_the_job_of_github(machine, tmp_path):
+    """The caller, and what it calls, on the newest kernel."""
+    _, env = machine
+    caller, called = load(FILES[GITHUB])["jobs"]["virtual-orin"], load((ROOT / CALLED).read_text())
+    assert caller["uses"].split("@")[0].endswith(f"libtegrarm/{CALLED}")
+    inputs = {name: row.get("default") for name, row in called["on"]["workflow_call"]["inputs"].items()}
+    assert set(caller["with"]) <= set(inputs)
+    runner = Runner(env, tmp_path / "runner", {**inputs, **caller["with"]})
+    runner.home.mkdir()
+
+    def ours(place, given):
+        assert (given["repository"], given["ref"]) == ("libtegrarm/libtegrarm", "main")
+        for entry in ROOT.iterdir():
+            (place / entry.name).symlink_to(entry)
+
+    runner.job("wheel", called["jobs"]["wheel"], ours)
+    job = called["jobs"]["commands"]
+    kernels = yaml.safe_load(runner.known(job["strategy"]["matrix"]["l4t"]))
+    assert job["needs"] == "wheel" and kernels == ["r35", "r36", "r39"]
+    runner.values["matrix.l4t"] = kernels[-1]
+    runner.job("commands", job, lambda place, given: (place / TEST).write_text(FILES[TEST]))
+    assert runner.ran == ["Which commit", "Build", "Install", "What is missing", "Commands", "Commands with the device nodes of a board"]
+    assert all(any(place.iterdir()) for place in runner.cached), "a cache has nothing to keep"
+
+
+def test_the_jobs_of_gitlab(machine):
     project, env = machine
-    job = load(GITHUB)["jobs"]["virtual-orin"]
-    assert l4t in job["strategy"]["matrix"]["l4t"]
-
-    def known(text: str) -> str:
-        text = text.replace("${{ matrix.l4t }}", l4t).replace("${{ github.sha }}", "0" * 40)
-        assert "${{" not in text, text
-        return text
-
-    env |= {name: known(str(value)) for name, value in job["env"].items()}
-    used, cached = [], None
-    for one in job["steps"]:
-        action = one.get("uses", "").split("@")[0]
-        if action == "actions/checkout":
-            (project / TEST).write_text(FILES[TEST])
-        elif action == "actions/setup-python":
-            env = python_of(project, env, ".python")
-        elif action == "actions/cache":
-            cached = project / known(one["with"]["path"])
-            assert known(one["with"]["key"]).startswith(known(one["with"]["restore-keys"]))
-        else:
-            assert not action, f"an action that this test does not know: {action}"
-            env = step(project, env, known(one["run"]))
-        used.append(action or one["name"])
-    assert used[:3] == ["actions/checkout", "actions/setup-python", "actions/cache"] and len(used) == 7
-    assert any(cached.iterdir()), "the cache has nothing to keep"
-
-
-def test_the_job_of_gitlab(machine):
-    project, env = machine
-    job = load(GITLAB)["virtual-orin"]
-    (project / TEST).write_text(FILES[TEST])
+    jobs = load(FILES[GITLAB])
     env = python_of(project, env, ".image")
+    for line in jobs["wheel"]["script"]:
+        step(project, env, line)
+        if "venv .build" in line:
+            borrow(project / ".build")
+    assert jobs["wheel"]["artifacts"]["paths"] == ["wheels"] and jobs["virtual-orin"]["needs"] == ["wheel"]
+    job = jobs["virtual-orin"]
+    (project / TEST).write_text(FILES[TEST])
     env |= {"CI_PROJECT_DIR": str(project), "TEGRARM_SIM_L4T": job["parallel"]["matrix"][0]["TEGRARM_SIM_L4T"][0]}
     for name, value in job["variables"].items():
         env[name] = os.path.expandvars(str(value).replace("$CI_PROJECT_DIR", str(project)))
     script = [*job["before_script"], *job["script"]]
-    # A runner makes one script of all lines. The packages come with `pip install`, which here finds only ours.
+    # A runner makes one script of all lines.
     for line in script:
         env = step(project, env, line)
         if "venv" in line and line.startswith("python"):
@@ -122,6 +188,22 @@ def test_the_job_of_gitlab(machine):
         assert any((project / path).iterdir()), "the cache has nothing to keep"
 
 
+def test_workflows_follow_githubs_schema(tmp_path):
+    texts = {"caller.yml": FILES[GITHUB], **{path.name: path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")}}
+    for name, text in {**texts, "wrong.yml": FILES[GITHUB].replace("jobs:", "job:")}.items():
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
+    done = subprocess.run([*command, *(tmp_path / name for name in texts)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert subprocess.run([*command, tmp_path / "wrong.yml"], capture_output=True, timeout=120).returncode == 1
+
+
 def test_every_file_of_the_guide_is_used():
     assert set(FILES) == {GITHUB, GITLAB, TEST}
     assert shutil.which("bash")
+
+
+def test_the_demos_environment_has_what_the_guides_command_needs():
+    """`make demo` makes the environment in which a reader of the guide types its command."""
+    assert "python -m pytest -q test_gpu.py" in PAGE.read_text()
+    assert re.search(r"^pytest==", (ROOT / "python/requirements-demo.txt").read_text(), re.M)
