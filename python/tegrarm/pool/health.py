@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from .cluster import Cluster, Node
 from .requests import Request
-from .stage import DeviceFault, LinkLost, StageError
+from .stage import DeviceFault, LinkLost, NoPacket, StageError, wrong_report
 
 if TYPE_CHECKING:
     from .runtime import Pool
 
 # A part that could not be loaded twice in a row is not tried a third time.
 LOAD_ATTEMPTS = 2
+
+
+class Nonsense(RuntimeError):
+    """A worker's report about itself that nobody can use."""
 
 
 @dataclasses.dataclass
@@ -127,7 +131,7 @@ class Health:
             ready, _ = self.ray.wait([hand.loading], timeout=0)
             if ready:
                 try:
-                    hand.told = self.ray.get(hand.loading)
+                    hand.told = self._report(hand.loading)
                     hand.loading, hand.ping, hand.told_at = None, None, time.monotonic()
                     self.never_loaded.pop(hand.node.name, None)
                     if clock := self.pool.clock.get((hand.node.name, hand.start, hand.stop)):
@@ -158,8 +162,8 @@ class Health:
             hand.ping, hand.ping_sent = hand.actor.ping.remote(), now
         elif hand.ping is not None and self.ray.wait([hand.ping], timeout=0)[0]:
             ping, hand.ping = hand.ping, None
-            with contextlib.suppress(self.ray.exceptions.RayError):
-                hand.told = self.ray.get(ping)
+            with contextlib.suppress(self.ray.exceptions.RayError, Nonsense):
+                hand.told = self._report(ping)
 
     def _listen(self, hand: Hand, now: float) -> str:
         """The fault of a worker. It is empty if none is known."""
@@ -168,12 +172,21 @@ class Health:
             silent = now - hand.ping_sent
             return f"{hand.name} does not answer for {silent:.1f} s" if silent > self.pool.limits.hang_seconds else ""
         try:
-            hand.told, hand.told_at, hand.ping = self.ray.get(hand.ping), now, None
+            hand.told, hand.told_at, hand.ping = self._report(hand.ping), now, None
+        except Nonsense as lie:
+            return f"{hand.name} answers with {lie}"
         except Exception as error:
             return f"{hand.name} died: {_sentence(error)}"
         if hand.told["busy"] > self.pool.limits.hang_seconds:
             return f"{hand.name} computes one micro-batch for {hand.told['busy']:.1f} s: it hangs"
         return ""
+
+    def _report(self, ref: Any) -> dict[str, Any]:
+        """What a worker says about itself."""
+        told = self.ray.get(ref)
+        if why := wrong_report(told):
+            raise Nonsense(why)
+        return told
 
     def _lost_answer(self, now: float) -> tuple[Hand, str] | None:
         """The stage that does not answer the oldest request although it reports that it computes nothing."""
@@ -200,17 +213,26 @@ class Health:
                 request.session.seen = -1
             self.pool.give_up(request, f"failed: {cause}")
             return
+        before = None
         for hand, ref in zip(self.hands, request.refs, strict=False):
             try:
                 self.ray.get(ref, timeout=0)
+                before = hand
             except self.ray.exceptions.GetTimeoutError:
                 continue
             except Exception as own:
                 what = getattr(own, "cause", None) or own
+                if isinstance(what, NoPacket) and before is not None:
+                    self.replace(before, f"{before.name} sent nonsense: {what}")
+                    return
                 verbs: dict[type, str] = {DeviceFault: "faulted", LinkLost: "lost its link or its memory"}
                 self.replace(hand, f"{hand.name} {verbs.get(type(what), 'died')}: {_sentence(own)}")
                 return
         self.replace(self.hands[-1], f"{self.hands[-1].name} lost an answer: {_sentence(error)}")
+
+    def lied(self, why: str) -> None:
+        """Handles an answer of the last stage that is none."""
+        self.replace(self.hands[-1], f"{self.hands[-1].name} sent nonsense: {why}")
 
     def replace(self, hand: Hand, why: str) -> None:
         """Ends a worker, starts another at the same device or makes a plan without the device, and starts all requests in flight again."""

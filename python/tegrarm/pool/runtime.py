@@ -28,7 +28,7 @@ from .model import Model
 from .planner import NoPlan, Plan, plan, replan
 from .requests import Answers, Cancelled, DeadlineExceeded, Overloaded, Request, RequestFailed, Session
 from .simulation import default_window
-from .stage import Packet, StageFactory
+from .stage import Packet, StageFactory, wrong_packet
 
 log = logging.getLogger("tegrarm.pool")
 
@@ -289,6 +289,10 @@ class Pool:
             except Exception as error:  # Ray has an exception class for each way in which a task can fail
                 self.health.failed(request, error)
                 return  # the requests in flight may have changed
+            session = request.session
+            if why := wrong_packet(packet, request.number, session.name if session else "", len(session.history) if session else 0):
+                self.health.lied(why)
+                return
             self.flying.remove(request)
             self._answer(request, packet)
 

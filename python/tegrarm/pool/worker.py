@@ -7,6 +7,7 @@ questions meanwhile.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import threading
@@ -15,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from .stage import DeviceFault, LinkLost, Packet, Part, StageError, StageFactory
+from .stage import DeviceFault, LinkLost, NoPacket, Packet, Part, StageError, StageFactory, wrong_packet
 
-FAULTS = ("kill", "hang", "stop", "gpu", "link")
+LIES = ("lie", "swap", "babble")
+FAULTS = ("kill", "hang", "stop", "gpu", "link", *LIES)
 
 
 class StageWorker:
@@ -70,9 +72,11 @@ class StageWorker:
 
     def run(self, packet: Packet) -> Packet:
         """Computes one micro-batch."""
+        if why := wrong_packet(packet):
+            raise NoPacket(f"stage {self.number} on {self.name} was given {why}")
         self.busy_with, self.busy_since = packet.number, time.monotonic()
         try:
-            result = self._computed(packet)
+            result = self._lied(self._computed(packet))
             self._misbehave("after")
             self.runs += 1
             self.bytes_in += packet.data.nbytes
@@ -136,6 +140,9 @@ class StageWorker:
 
     def ping(self) -> dict[str, Any]:
         """The present state of this worker."""
+        if self.armed is not None and self.armed[0] == "babble":
+            self.armed = None
+            return {"busy": "never", "pid": "1"}
         since = self.busy_since
         return {"busy": time.monotonic() - since if since else 0.0, "with": self.busy_with, "loaded": self.loaded, "runs": self.runs,
                 "seconds": self.run_seconds, "bytes": self.bytes_in, "pid": os.getpid(), "sessions": len(self.memory)}
@@ -156,8 +163,17 @@ class StageWorker:
             raise ValueError(f"fault {kind!r} is not one of {', '.join(FAULTS)}")
         self.armed, self.armed_when = (kind, self.runs + after_runs), when
 
+    def _lied(self, result: Any) -> Any:
+        """What is sent in place of the result: it, or something else on purpose."""
+        if self.armed is None or self.armed[0] not in LIES[:2] or self.runs < self.armed[1]:
+            return result
+        kind, self.armed = self.armed[0], None
+        return "the answer" if kind == "lie" else dataclasses.replace(result, number=result.number + 1)
+
     def _misbehave(self, when: str) -> None:
-        if self.armed is None or self.runs < self.armed[1] or when != ("after" if self.armed[0] == "link" else self.armed_when):
+        if self.armed is None or self.armed[0] in LIES or self.runs < self.armed[1]:
+            return
+        if when != ("after" if self.armed[0] == "link" else self.armed_when):
             return
         kind, self.armed = self.armed[0], None
         if kind == "kill":
