@@ -79,6 +79,11 @@ $(SUITE)/.installed: python/requirements.txt python/suite/requirements.txt
 test-pool: build venv-pool  ## everything about the pool
 	TEGRARM_TEST_POOL=long $(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/pool $(ARGS)
 
+# ARGS="--kind space" takes one property of the folder's name, ARGS="--suites pytest --keep" one suite in a copy that stays.
+.PHONY: test-odd-paths
+test-odd-paths:  ## a copy of the checkout below `tmp`, with a space, an umlaut and 200 characters, through a symbolic link; an hour
+	$(PYTHON) python/tests/run_odd_paths.py --cache "$(WHOLE_CACHE)" $(ARGS)
+
 # A bare system in CLEAN_ROOT, unpacked by debootstrap where we are root; see the script for the rest.
 CLEAN_ROOT  ?= $(CACHE)/clean-root
 CLEAN_SUITE ?= bookworm
