@@ -174,6 +174,26 @@ fn a_mapping_is_never_longer_than_its_file() {
     assert_eq!(crate::memory::read(last, 1), Ok(vec![0]));
 }
 
+/// A call that fails gives its program no descriptor, whatever the file says. The replay kept what it had made for it.
+#[test]
+fn a_call_that_fails_leaves_no_descriptor() {
+    let text = altered(|line| {
+        if line["name"] == "NVMAP_IOC_GET_FD" {
+            line["err"] = "EINVAL".into();
+        }
+    });
+    let kmd: Arc<dyn Kmd> = Arc::new(Replayed::new(text.as_bytes()).expect("a recording").ignoring_inputs());
+    let nvmap = File::open(&kmd, Node::Nvmap, "/dev/nvmap").expect("recorded");
+    let mut handle = nvmap_create_handle { size: 8192, handle: 0 };
+    nvmap.ioctl(NVMAP_IOC_CREATE, &mut handle).expect("recorded");
+    let name = format!("/proc/self/fd/{}", {
+        let before = handle;
+        assert_eq!(nvmap.ioctl(NVMAP_IOC_GET_FD, &mut handle), Err(Errno::EINVAL));
+        if handle.size == before.size { -1 } else { handle.size as i32 }
+    });
+    assert!(std::fs::read_link(&name).is_err(), "{name} is open");
+}
+
 #[test]
 fn a_negative_answer_is_no_recorded_call() {
     let text = altered(|line| {

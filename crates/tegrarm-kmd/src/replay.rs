@@ -268,15 +268,22 @@ impl Kmd for Replayed {
             }
             let handle = written::handle_of_descriptor(request, &recorded.before.bytes);
             let Rest { files, labels, .. } = &mut *rest;
-            recorded.after.apply(request, bytes, &spans, |label| {
-                let made = match handle {
+            // Nobody takes a descriptor from a call that fails, so that these are closed here.
+            let mut made: Vec<OwnedFd> = Vec::new();
+            let applied = recorded.after.apply(request, bytes, &spans, |label| {
+                let fd = match handle {
                     Some(handle) => files.make_of(handle, label)?,
                     None => files.make(label)?,
                 };
-                let fd = made.into_raw_fd();
-                labels.assign(fd, label);
-                Ok(fd)
-            })?;
+                labels.assign(fd.as_raw_fd(), label);
+                made.push(fd);
+                Ok(made.last().map_or(-1, AsRawFd::as_raw_fd))
+            });
+            if let Some(why) = applied.err().or(recorded.result.err()) {
+                made.iter().for_each(|fd| drop(labels.remove(fd.as_raw_fd(), "file")));
+                return Err(why);
+            }
+            made.into_iter().for_each(|fd| _ = fd.into_raw_fd());
         }
         if let Some(handle) = written::freed_handle(request, recorded.before.value) {
             rest.files.freed(handle);
