@@ -7,8 +7,8 @@ FUZZ_SECONDS ?= 600
 FUZZ_SEED_BYTES ?= 4096
 # The programs of these targets pass pointers to the kernel or the library, which write there, or map memory at the GPU's addresses. The
 # sanitizer's own memory must not lie there.
-FUZZ_PLAIN   := ioctls nodes recording runtime verbs
-FUZZ_ASAN    := cubin hostobj pushbuffer qmd ring sass
+FUZZ_PLAIN   := ioctls nodes runtime verbs
+FUZZ_ASAN    := cubin hostobj pushbuffer qmd recording ring sass
 
 $(FUZZ)/bin/cargo-fuzz:
 	$(CARGO) install --quiet --locked --root "$(CURDIR)/$(FUZZ)" --target-dir "$(WHOLE_CACHE)"/cargo-fuzz-build cargo-fuzz@$(FUZZ_VERSION)

@@ -14,6 +14,7 @@ use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
 use tegrarm_abi::layout::{FieldLayout, Ioctl};
 use tegrarm_abi::registry::IOCTLS;
 use tegrarm_fuzz::Input;
+use tegrarm_fuzz::tour::is_pointer;
 use tegrarm_kmd::{Arg, Kmd, Node, Placement, Prot};
 
 /// The size of the memory to which pointers point. A large range behind it is not mapped.
@@ -74,11 +75,7 @@ impl Program<'_> {
     }
 
     fn field(&mut self, field: &FieldLayout, out: &mut [u8]) {
-        let pointer = ["_addr", "_ptr", "_mem", "_entries", "_buf"].iter().any(|end| field.name.ends_with(end))
-            || ["addr", "buffer", "ops", "gpfifo", "va", "handles", "offsets", "sizes", "maps", "unmaps", "channels"]
-                .contains(&field.name)
-            || ["ops_buffer", "sync_fence_info", "domains"].contains(&field.name)
-            || field.name.starts_with('p') && field.size == 8;
+        let pointer = is_pointer(field);
         let value = match field.size {
             8 if pointer => {
                 let inside = scratch() + 8 * u64::from(self.input.byte());

@@ -11,6 +11,15 @@ pub mod one_warp;
 pub mod machine;
 pub mod objects;
 pub mod program;
+pub mod recordings;
+
+/// The tour of all ioctls, and the edits of recordings, of the simulator's own tests.
+#[path = "../../crates/tegra-sim/tests/recorded/edits.rs"]
+pub mod edits;
+#[path = "../../crates/tegra-sim/tests/recorded/tour.rs"]
+pub mod tour;
+
+pub use edits::Input;
 
 use harness::{Buffer, Lane, Machine};
 use tegra_gpu::GpuConfig;
@@ -63,26 +72,4 @@ impl Default for Rig {
 /// Splits bytes into little-endian words. Bytes that do not fill a word are left out.
 pub fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect()
-}
-
-/// An input that is read piece by piece. After its end it gives zeros.
-pub struct Input<'a>(pub &'a [u8]);
-
-impl Input<'_> {
-    pub fn byte(&mut self) -> u8 {
-        self.bytes::<1>()[0]
-    }
-
-    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
-        let mut out = [0; N];
-        let n = N.min(self.0.len());
-        out[..n].copy_from_slice(&self.0[..n]);
-        self.0 = &self.0[n..];
-        out
-    }
-
-    /// One of `choices`.
-    pub fn pick<'c, T>(&mut self, choices: &'c [T]) -> &'c T {
-        &choices[usize::from(u16::from_le_bytes(self.bytes())) % choices.len()]
-    }
 }
