@@ -163,7 +163,9 @@ def judge(table):
                 continue
             quarter = max(1, len(values) // 4)
             # Whole devices come and go: what counts is what a program takes in its quiet and its busy moments alike.
-            before, after = statistics.median(values[quarter:2 * quarter]), statistics.median(values[-quarter:])
+            # Where all is taken again and again, it is what is there between two takers.
+            level = min if name == "taken from" else statistics.median
+            before, after = level(values[quarter:2 * quarter]), level(values[-quarter:])
             verdict = "flat" if after - before <= ALLOWED[metric](before) else "GROWS"
             spread = f"{min(values):8.1f} to {max(values):8.1f}"
             print(f"{name:24} {metric:12} {spread}, second quarter {before:8.1f}, last {after:8.1f}  {verdict}")

@@ -1,6 +1,6 @@
 """Runs the suites of `make test` on a copy of this checkout in folders with odd names: `make test-odd-paths`.
 
-One folder has everything at once: it lies below a folder `tmp`, its name has spaces, an umlaut, a comma and 200 characters, and the suites
+One folder has everything at once: it lies below a folder `tmp`, its name has spaces, an umlaut and 200 characters, and the suites
 run through a symbolic link to it. ARGS="--kind space" takes one property alone, to find out which of them a suite cannot stand.
 
 What cargo has built for this checkout is taken along, the libraries as they are, but the tests' programs without the crates of the project:
@@ -19,7 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LONG = 200
 KINDS = {
-    "all": "tmp/für alle, " + "x" * (LONG - len("für alle, ")),
+    "all": "tmp/für alle " + "x" * (LONG - len("für alle ")),
     "tmp": "tmp/libtegrarm", "space": "with a space", "umlaut": "für", "long": "x" * LONG, "link": "libtegrarm",
 }
 # Those that are entered through a symbolic link.
