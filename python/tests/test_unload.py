@@ -1,4 +1,4 @@
-"""Libraries that a program loads, uses and unloads again and again: nothing stays but the library, and nothing runs in code that is gone."""
+"""Libraries that a program loads, uses and unloads again and again: nothing stays but the library."""
 
 import os
 import pathlib
@@ -44,7 +44,8 @@ NOTHING = "def work(library):\n    pass\n"
 
 
 @pytest.mark.parametrize(("library", "work", "more"), [
-    ("libtegrarm.so", DEVICE, []), ("libtegrarm.so", DEVICE, ["shutdown"]), ("libtegrarm.so", NOTHING, []), ("libtegrarm_cuda.so", CUDA, []),
+    ("libtegrarm.so", DEVICE, []), ("libtegrarm.so", DEVICE, ["shutdown"]), ("libtegrarm.so", NOTHING, []),
+    ("libtegrarm_cuda.so", CUDA, []),
     ("libtegrarm_nvml.so", MONITOR, []), ("libtegrarm_preload.so", NOTHING, []),
 ], ids=["devices", "shutdown", "nothing", "cuda", "nvml", "preload"])
 def test_a_library_that_is_unloaded_again_and_again(python, library, work, more):
