@@ -6,7 +6,8 @@ use super::groups::Wait;
 use super::image::Image;
 use super::interp::{self, Stop};
 use super::rows::{self, Row, rows_per_warp};
-use super::warp::Warp;
+use super::template::{self, Template};
+use super::warp::{Warp, lanes};
 use crate::fault::{Site, SmFault};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -70,11 +71,16 @@ pub(crate) struct Warps {
     warps: Vec<Warp>,
     /// The constants of the image. They are replaced when the image grows.
     constants: Vec<Row>,
+    /// The image, while the CTA does not run. All threads count in one place how many hold an image, so this one is not given up
+    /// between one CTA and the next.
+    image: Option<Arc<Image>>,
+    /// What all warps begin with.
+    template: Option<Template>,
 }
 
 impl Warps {
     pub(crate) fn new(constants: Vec<Row>) -> Self {
-        Warps { rows: Vec::new(), warps: Vec::new(), constants }
+        Warps { rows: Vec::new(), warps: Vec::new(), constants, image: None, template: None }
     }
 
     /// The address of the instruction at which the first warp is that has not ended.
@@ -129,11 +135,23 @@ pub(crate) enum End {
 
 /// Runs the CTA that was started in `env` for about `turn` instructions.
 pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervisor, turn: u64) -> End {
+    let mut image = store.image.take().unwrap_or_else(|| env.image.clone());
+    let end = take_turns(env, store, &mut image, supervisor, turn);
+    store.image = Some(image);
+    end
+}
+
+/// Runs the CTA, whose image is `image`.
+fn take_turns(
+    env: &mut Env<'_>,
+    store: &mut Warps,
+    image: &mut Arc<Image>,
+    supervisor: &dyn Supervisor,
+    turn: u64,
+) -> End {
     let begun = env.stats.warp_instructions;
     let mut reported = begun;
     let (mut idle, mut timed) = (0, false);
-    // All threads count how many CTAs hold an image, in one place. The image is therefore cloned once for a whole turn.
-    let mut image = env.image.clone();
     loop {
         let (mut moved, mut busy, mut sleeping) = (false, false, false);
         for i in 0..store.warps.len() {
@@ -144,7 +162,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
                 if let Err(why) = supervisor.poll(issued) {
                     return End::Stopped(why, env.pc(store.warps[i].pc));
                 }
-                match advance(env, store, &mut image, i) {
+                match advance(env, store, image, i) {
                     Ok(Stop::Slice) => {
                         busy = true;
                         break;
@@ -164,7 +182,7 @@ pub(crate) fn run(env: &mut Env<'_>, store: &mut Warps, supervisor: &dyn Supervi
                     Ok(_) => busy = true,
                     Err(mut fault) => {
                         fault.happened_at(site(env, &store.warps[i], &fault));
-                        return End::Failed(aftermath(env, store, &mut image, i, fault));
+                        return End::Failed(aftermath(env, store, image, i, fault));
                     }
                 }
             }
@@ -302,22 +320,42 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     let threads = block.iter().product::<u32>();
     let count = threads.div_ceil(32);
     let stride = rows_per_warp(env.launch.registers.max(1));
-    store.rows.resize(stride * count as usize, Row::ZERO);
+    if store.rows.is_empty() {
+        store.rows.resize(stride * count as usize, Row::ZERO);
+        store.template = template(env, store, count);
+    }
     let known = store.warps.len() as u32;
     store.warps.extend((known..count).map(Warp::new));
     env.shared.clear();
     env.local.clear();
     env.known.forget();
-    env.barriers = Default::default();
+    lanes(std::mem::take(&mut env.meeting)).for_each(|n| env.barriers[n as usize] = Barrier::default());
     env.counted = false;
     env.slept = false;
-    let image = &env.image;
+    let (image, template) = (&env.image, store.template.as_ref());
+    let cleared = template.map_or(&image.cleared, |template| &template.cleared);
     for (warp, rows) in store.warps.iter_mut().zip(store.rows.chunks_exact_mut(stride)) {
-        rows::clear(rows, image.uniform, image.registers);
+        // What a program does not read before it writes it may hold anything. If that were wrong, tests would notice.
+        #[cfg(debug_assertions)]
+        rows::used(image.uniform, image.registers).for_each(|row| rows[row] = Row([0xa5a5_0bad; 32]));
+        rows::clear(rows, cleared);
         let left = threads - 32 * warp.index;
         let lanes = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
         warp.begin(lanes, image.entry, rows, &image.pool.immediates, &store.constants);
+        if let Some(template) = template {
+            template.begin(warp, rows);
+        }
     }
+}
+
+/// The template of all warps of a large grid with `warps` warps in each CTA.
+fn template(env: &mut Env<'_>, store: &Warps, warps: u32) -> Option<Template> {
+    let ctas: u64 = env.launch.grid.iter().map(|&n| u64::from(n)).product();
+    if ctas * u64::from(warps) < template::WORTH {
+        return None;
+    }
+    let image = env.image.clone();
+    Template::of(env, &image, &store.constants)
 }
 
 /// The number of instructions until a sleeping warp wakes, at most one slice.
@@ -331,6 +369,7 @@ fn before_wake(env: &Env<'_>, warps: &[Warp]) -> u32 {
 }
 
 fn slice(env: &mut Env<'_>, w: &mut Warp, image: &Image, length: u32) -> Stop {
+    let length = length - interp::count_ahead(w, env);
     // SAFETY: `start` and `extend` give every warp the arrays of `env.image`, and callers check that the warp can run.
     let stop = unsafe { interp::run(w, env, image, length) };
     if !matches!(stop, Stop::Slice | Stop::Pause) {
@@ -383,6 +422,7 @@ fn extend(env: &mut Env<'_>, store: &mut Warps) -> Result<(), SmFault> {
     for w in &mut store.warps {
         w.rebase(&image.pool.immediates, &store.constants, delta);
     }
+    store.template = None;
     env.image_base = base;
     env.image_len = image.len();
     env.image = image;
@@ -391,7 +431,7 @@ fn extend(env: &mut Env<'_>, store: &mut Warps) -> Result<(), SmFault> {
 
 fn complete_barriers(env: &mut Env<'_>, warps: &mut [Warp]) -> bool {
     let mut moved = std::mem::take(&mut env.barrier_news);
-    for n in 0..16u8 {
+    for n in lanes(env.meeting).map(|n| n as u8) {
         let b = &mut env.barriers[usize::from(n)];
         if !b.used {
             continue;

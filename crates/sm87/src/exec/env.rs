@@ -62,6 +62,8 @@ pub(crate) struct Env<'a> {
     /// The SM that the CTA runs on.
     pub sm: u32,
     pub barriers: [Barrier; 16],
+    /// The barriers that warps of the CTA have named, one bit for each.
+    pub meeting: u32,
     /// Whether a warp arrived at a barrier without waiting there.
     pub barrier_news: bool,
     /// Whether a warp of the CTA has executed NANOSLEEP.

@@ -6,11 +6,14 @@
 use super::alu;
 use super::chains;
 use super::dispatch::lower;
+use super::live::{self, Rows, Step};
 use super::lower::{Lower, Pool, Refused};
 use super::observe::Observed;
 use super::ops::control;
 use super::poll;
+use super::rows;
 use super::runs::{self, Run};
+use super::template;
 use super::uop::{Flow, Handlers, Pred, Uop};
 use super::warp::Warp;
 use crate::exec::env::{Env, WarpError};
@@ -19,11 +22,14 @@ use crate::word::Word;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 /// The number of instructions that an image may span in each direction from its entry point.
 const REACH: i64 = 1 << 18;
+/// The number of instructions from the entry point on of which it is kept what may be read behind them.
+const BEGINNING: usize = 96;
 /// The number of words at the entry point by which a program is looked up.
 const PREFIX: i64 = 8;
 /// The number of decoded instructions that are kept before the cache is emptied.
@@ -44,6 +50,13 @@ pub(crate) struct Image {
     pub registers: u32,
     /// The number of uniform registers that the code uses.
     pub uniform: u32,
+    /// The rows that are cleared for a new warp, because the code may read them before it writes them.
+    pub cleared: Vec<Range<u16>>,
+    /// The rows that lanes may read of other lanes, and those that may be read from each of the first instructions on.
+    across: Rows,
+    beginning: Vec<Rows>,
+    /// Whether all warps that come to an instruction with the same registers do the same.
+    alike: Vec<bool>,
     /// Whether there are atomics whose results depend on the order of CTAs.
     pub ordered: bool,
     /// The instructions that could not be lowered, by index.
@@ -186,6 +199,10 @@ impl Image {
             pool: Pool::default(),
             registers: 0,
             uniform: 0,
+            cleared: Vec::new(),
+            across: Rows::default(),
+            beginning: Vec::new(),
+            alike: Vec::new(),
             ordered: false,
             refused: Vec::new(),
             watched: Vec::new(),
@@ -201,7 +218,7 @@ impl Image {
         let len = self.words.len() as u32;
         let words = std::mem::take(&mut self.words);
         let isa = Isa::sm87();
-        let (mut rows, mut written) = (Vec::new(), Vec::new());
+        let (mut rows, mut written, mut steps) = (Vec::new(), Vec::new(), Vec::<Step<'_>>::new());
         for (at, word) in words.iter().enumerate() {
             let at = at as u32;
             let Some(word) = *word else {
@@ -209,6 +226,8 @@ impl Image {
                 self.uops.push(Uop { guard: Pred::TRUE, ..l.uop(Handlers::all(fetch_again)) });
                 rows.push(None);
                 written.push(0..0);
+                steps.push(Step { row: None, word: Word::default(), touched: l.touched });
+                self.alike.push(false);
                 continue;
             };
             let row = isa.lookup(word).map(Opcode::row);
@@ -226,6 +245,8 @@ impl Image {
             self.registers = self.registers.max(uop.registers.into());
             self.uniform = self.uniform.max(l.uniform_registers());
             written.push(l.written.clone());
+            self.alike.push(rows[at as usize].is_some_and(|row| template::is_alike(row, &l.touched)));
+            steps.push(Step { row, word, touched: l.touched.by(&uop, row) });
             row.into_iter().for_each(|row| self.note(row, word));
             self.uops.push(uop);
         }
@@ -236,7 +257,16 @@ impl Image {
         let alone = |at: usize| self.watched.binary_search_by_key(&at, |watched| watched.0 as usize).is_ok();
         chains::link(&mut self.uops, &rows, &written, alone);
         self.runs = runs::find(&self.uops, &rows);
-        control::fuse_prologues(&mut self.uops, &rows, |at| words[at].is_some_and(|word| word.bits(32, 32) == 0));
+        let live = live::read_from(&steps);
+        self.across = live::across(&steps);
+        let from = self.entry as usize;
+        self.beginning = live[from..live.len().min(from + BEGINNING)].to_vec();
+        self.cleared = live::ranges(&self.read_from(self.entry), self.uniform, self.registers, |_| true);
+        let is_zero = |at: usize| words[at].is_some_and(|word: Word| word.bits(32, 32) == 0);
+        let live = |at: usize| live.get(at).copied().unwrap_or(Rows::ALL);
+        for at in control::fuse_prologues(&mut self.uops, &rows, is_zero, live) {
+            self.alike[at] = true;
+        }
         self.words = words;
     }
 
@@ -259,6 +289,17 @@ impl Image {
     fn matches(&self, fetch: &mut Fetch<'_>) -> bool {
         let first = -i64::from(self.entry);
         self.words.iter().enumerate().all(|(i, &w)| fetch(first + i as i64).map(Word::unscheduled) == w)
+    }
+
+    /// The rows that may be read from an instruction on before they are written.
+    pub(crate) fn read_from(&self, at: u32) -> Rows {
+        let known = at.checked_sub(self.entry).and_then(|at| self.beginning.get(at as usize));
+        known.map_or(Rows::ALL, |rows| rows.with(&self.across))
+    }
+
+    /// Whether all warps that come to an instruction with the same registers do the same.
+    pub(crate) fn is_alike(&self, at: u32) -> bool {
+        self.alike.get(at as usize).is_some_and(|is| *is)
     }
 
     /// The number of instructions.
@@ -349,7 +390,10 @@ impl Image {
     /// Makes a copy in which `instead` runs for micro-ops that need more than `registers` registers.
     pub(crate) fn limited(&self, registers: u32, instead: Handlers) -> Image {
         let many = |at: usize| u32::from(self.uops[at].registers) > registers;
-        Image { registers, ..self.replaced(instead, many) }
+        // Rows of registers that a thread does not have are not there.
+        let there = |range: &Range<u16>| range.start..range.end.min((rows::REGISTER + registers) as u16);
+        let cleared = self.cleared.iter().map(there).filter(|range| !range.is_empty()).collect();
+        Image { registers, cleared, ..self.replaced(instead, many) }
     }
 
     /// Makes a copy in which `instead` runs for some micro-ops.
@@ -363,6 +407,10 @@ impl Image {
             pool: self.pool.clone(),
             registers: self.registers,
             uniform: self.uniform,
+            cleared: self.cleared.clone(),
+            across: self.across,
+            beginning: self.beginning.clone(),
+            alike: Vec::new(),
             ordered: self.ordered,
             refused: self.refused.clone(),
             watched: self.watched.clone(),

@@ -159,6 +159,18 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execut
     stop
 }
 
+/// Counts the instructions that a template stands for. They are executed by all lanes of the warp.
+#[inline]
+pub(crate) fn count_ahead(w: &mut Warp, env: &mut Env<'_>) -> u32 {
+    let (issued, executed) = std::mem::take(&mut w.ahead);
+    if issued > 0 {
+        count(w, env, issued.into());
+        let threads = u64::from(executed) * u64::from(w.active.count_ones());
+        env.stats.thread_instructions = env.stats.thread_instructions.wrapping_add(threads);
+    }
+    issued
+}
+
 /// Adds issued instructions to the counts.
 #[inline]
 fn count(w: &mut Warp, env: &mut Env<'_>, issued: u64) {

@@ -1,5 +1,6 @@
 //! The operands of an instruction word become those of a micro-op.
 
+use super::live::Touched;
 use super::rows::{Dst, Row, Src, pred};
 use super::uop::{Handlers, Pred, Uop};
 use crate::isa::{self, Datapath, Row as Opcode};
@@ -68,6 +69,8 @@ pub(crate) struct Lower<'a> {
     uniform: u32,
     /// The rows of the destination; if there are several destinations, those between them too.
     pub written: Range<usize>,
+    /// What it reads and what it overwrites, as far as its operands are registers.
+    pub touched: Touched,
     /// Whether a register group does not start at a multiple of its size.
     pub misaligned: bool,
 }
@@ -77,7 +80,8 @@ impl<'a> Lower<'a> {
     pub(crate) fn new(word: Word, row: Option<&Opcode>, at: u32, pool: &'a mut Pool) -> Self {
         let datapath = isa::datapath(word);
         let guarded_by = row.map_or(datapath, |row| row.guard);
-        Lower { word, datapath, guarded_by, at, pool, registers: 0, uniform: 0, written: 0..0, misaligned: false }
+        let (written, touched) = (0..0, Touched::default());
+        Lower { word, datapath, guarded_by, at, pool, registers: 0, uniform: 0, written, touched, misaligned: false }
     }
 
     /// Bit `n` of the word.
@@ -110,17 +114,24 @@ impl<'a> Lower<'a> {
     /// The group of `count` registers at bit `lo`, as a source.
     pub(crate) fn reg(&mut self, lo: u32, count: u8) -> Src {
         if self.uniform() {
-            return self.ureg(lo);
+            return self.uregs(lo, count.into());
         }
         let n = self.bits(lo, 8) as u8;
         self.track(n, count);
+        self.touched.reads(Src::reg(n), count.into());
         Src::reg(n)
     }
 
-    /// The uniform register at bit `lo`.
+    /// The uniform register at bit `lo`, or the pair of them.
     pub(crate) fn ureg(&mut self, lo: u32) -> Src {
+        self.uregs(lo, 2)
+    }
+
+    /// The group of `count` uniform registers at bit `lo`.
+    fn uregs(&mut self, lo: u32, count: u32) -> Src {
         let n = self.bits(lo, 6);
         self.track_uniform(n);
+        self.touched.reads(Src::ureg(n as u8), count);
         Src::ureg(n as u8)
     }
 
@@ -143,6 +154,7 @@ impl<'a> Lower<'a> {
         }
         let n = self.bits(16, 8) as u8;
         self.track(n, count);
+        self.touched.overwrites(Dst::reg(n), count.into());
         self.writes(Dst::reg(n), count)
     }
 
@@ -158,8 +170,15 @@ impl<'a> Lower<'a> {
     pub(crate) fn udst(&mut self) -> Dst {
         let n = self.bits(16, 6);
         self.track_uniform(n);
+        self.touched.overwrites(Dst::ureg(n as u8), 1);
         // There may be a group of up to four.
         self.writes(Dst::ureg(n as u8), 4)
+    }
+
+    /// Convergence barrier `n` as a destination that the instruction overwrites.
+    pub(crate) fn barrier(&mut self, n: u8) -> Dst {
+        self.touched.overwrites(Dst::barrier(n), 1);
+        Dst::barrier(n)
     }
 
     /// The source at bits 24..31.
@@ -184,7 +203,7 @@ impl<'a> Lower<'a> {
             2 | 4 => Ok(self.immediate(count, widen)),
             3 | 5 if self.bit(91) => Err(Refused("bindless constant bank")),
             3 | 5 => Ok(self.pool.constant(self.bits(54, 5) as u8, self.bits(38, 16), u32::from(count))),
-            6 | 7 => Ok(self.ureg(32)),
+            6 | 7 => Ok(self.uregs(32, count.into())),
             _ => Err(Refused("operand form 0")),
         }
     }

@@ -12,6 +12,8 @@
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
 //!   observe        somebody looks at instructions when they are executed
+//!   live           registers that a program reads before it writes them
+//!   template       what all warps begin with, executed once
 //!   several        operations on pairs of registers, and operations whose results include predicates
 //! ```
 
@@ -31,6 +33,7 @@ pub(crate) mod groups;
 pub(crate) mod image;
 mod interp;
 mod isa;
+mod live;
 mod local;
 pub(crate) mod lower;
 pub(crate) mod mem;
@@ -42,6 +45,7 @@ pub(crate) mod rows;
 mod runs;
 mod several;
 mod simd;
+mod template;
 #[cfg(test)]
 mod tests;
 pub(crate) mod uop;

@@ -7,6 +7,7 @@
 
 use super::env::Env;
 use super::image::{Fetch, Image};
+use super::live;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use crate::launch::Launch;
@@ -105,6 +106,8 @@ impl Image {
         let has = |at: usize| observed.last(at as u32, observed.chosen.len()).is_some();
         let mut copy = self.replaced(Handlers::all(observe), has);
         copy.observed = observed;
+        // Observers look at registers whenever they want.
+        copy.cleared = live::all(self.uniform, self.registers);
         copy
     }
 

@@ -5,6 +5,8 @@
 //! full row. Immediates are rows of the image, and words of constant banks are rows that are made once for each launch.
 //! So one handler serves every form of an operand.
 
+use std::ops::Range;
+
 /// The 32 lanes of one register.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -32,12 +34,17 @@ pub(crate) const fn rows_per_warp(registers: u32) -> usize {
     (REGISTER + registers + SLACK) as usize
 }
 
-/// Clears the rows of a warp for a new CTA that uses `uniform` uniform registers. Rows that are never written are zero
-/// already.
-pub(crate) fn clear(rows: &mut [Row], uniform: u32, registers: u32) {
-    let from = UNIFORM as usize;
-    rows[from..from + uniform as usize].fill(Row::ZERO);
-    rows[BARRIER as usize..(REGISTER + registers) as usize].fill(Row::ZERO);
+/// The rows that a program writes if it uses `uniform` uniform registers and `registers` registers. All other rows stay zero.
+pub(crate) fn used(uniform: u32, registers: u32) -> impl Iterator<Item = usize> {
+    (UNIFORM as usize..(UNIFORM + uniform) as usize).chain(BARRIER as usize..(REGISTER + registers) as usize)
+}
+
+/// Clears some rows of a warp.
+#[inline]
+pub(crate) fn clear(rows: &mut [Row], ranges: &[Range<u16>]) {
+    for range in ranges {
+        rows[usize::from(range.start)..usize::from(range.end)].fill(Row::ZERO);
+    }
 }
 
 const SPACE_SHIFT: u32 = 30;

@@ -52,6 +52,8 @@ pub(crate) struct Warp {
     pub reduction: u32,
     /// The number of instructions issued so far.
     pub issued: u64,
+    /// The instructions that a template stands for and that are not counted yet, and how many of them each lane executes.
+    pub ahead: (u32, u32),
 }
 
 impl Warp {
@@ -81,6 +83,7 @@ impl Warp {
             starved: 0,
             reduction: 0,
             issued: 0,
+            ahead: (0, 0),
         }
     }
 
@@ -111,6 +114,7 @@ impl Warp {
             starved,
             reduction,
             issued,
+            ahead,
         } = self;
         *preds = [0; pred::COUNT];
         preds[usize::from(pred::PT)] = u32::MAX;
@@ -120,7 +124,7 @@ impl Warp {
         (*active, *live, *pc, *switch_at) = (lanes, lanes, entry, u32::MAX);
         (*count, *recheck, *alone, *turned, *starved) = (0, false, false, 0, 0);
         (*frames, *arriving, *found) = ([0; 32], [0; 16], [Found::default(); 8]);
-        (*yielded, *wake, *looked, *polls, *reduction, *issued) = (0, 0, false, 0, 0, 0);
+        (*yielded, *wake, *looked, *polls, *reduction, *issued, *ahead) = (0, 0, false, 0, 0, 0, (0, 0));
     }
 
     /// Moves the warp to another image of the same program. It has new immediates and constants, and pcs are shifted by

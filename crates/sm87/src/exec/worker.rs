@@ -32,7 +32,7 @@ const WARPS_PER_SM: u32 = 48;
 /// The most bytes of shared and local memory that started CTAs may use on the host.
 const HOST_MEMORY: u64 = 512 << 20;
 
-/// A CTA that has been started.
+/// A CTA that has been started. It is too large to be moved about.
 struct Resident<'g> {
     cta: u64,
     first_turn: bool,
@@ -44,9 +44,9 @@ struct Resident<'g> {
 pub(super) struct Worker<'g> {
     grid: &'g Grid<'g>,
     /// The CTAs that wait for their turn.
-    waiting: VecDeque<Resident<'g>>,
+    waiting: VecDeque<Box<Resident<'g>>>,
     /// The memory of a CTA that has ended, for the next one.
-    spare: Option<Resident<'g>>,
+    spare: Option<Box<Resident<'g>>>,
     /// The number of CTAs that may be started and not finished.
     room: usize,
     /// The latest time at which a turn ended.
@@ -113,7 +113,7 @@ impl<'g> Worker<'g> {
     fn turns(&mut self, share: u64, turn: u64) {
         while self.stats().warp_instructions < share {
             let Some(mut resident) = self.next() else { return };
-            let Resident { cta, first_turn, .. } = resident;
+            let Resident { cta, first_turn, .. } = *resident;
             let watch = Watch { grid: self.grid, cta, first_turn, pending: &self.pending };
             let before = resident.env.stats.warp_instructions;
             let end = cta::run(&mut resident.env, &mut resident.store, &watch, turn);
@@ -146,7 +146,7 @@ impl<'g> Worker<'g> {
     }
 
     /// A new CTA if there is room for one, otherwise the one that has waited longest.
-    fn next(&mut self) -> Option<Resident<'g>> {
+    fn next(&mut self) -> Option<Box<Resident<'g>>> {
         if self.waiting.len() < self.room
             && let Some(cta) = self.grid.take()
         {
@@ -220,7 +220,7 @@ impl<'g> Worker<'g> {
         }
     }
 
-    fn start(&mut self, cta: u64) -> Resident<'g> {
+    fn start(&mut self, cta: u64) -> Box<Resident<'g>> {
         self.started += 1;
         let mut resident = self.spare.take().unwrap_or_else(|| self.fresh());
         (resident.cta, resident.first_turn) = (cta, true);
@@ -233,7 +233,7 @@ impl<'g> Worker<'g> {
         resident
     }
 
-    fn retire(&mut self, mut resident: Resident<'g>) {
+    fn retire(&mut self, mut resident: Box<Resident<'g>>) {
         resident.env.observed_by(|observer, _| observer.ends());
         self.grid.clock(resident.cta).fetch_max(resident.env.cycles(), Ordering::Relaxed);
         if let Some(old) = self.spare.replace(resident) {
@@ -242,7 +242,7 @@ impl<'g> Worker<'g> {
         }
     }
 
-    fn fresh(&self) -> Resident<'g> {
+    fn fresh(&self) -> Box<Resident<'g>> {
         let (grid, l) = (self.grid, self.grid.launch);
         let warps = l.block.iter().product::<u32>().div_ceil(32);
         let image = grid.programs.newest();
@@ -267,6 +267,7 @@ impl<'g> Worker<'g> {
             sm: 0,
             barriers: Default::default(),
             barrier_news: false,
+            meeting: 0,
             slept: false,
             together: 0,
             fault: None,
@@ -279,7 +280,7 @@ impl<'g> Worker<'g> {
             watched_by: grid.observers,
             observers,
         };
-        Resident { cta: 0, first_turn: true, env, store: Warps::new(constants) }
+        Box::new(Resident { cta: 0, first_turn: true, env, store: Warps::new(constants) })
     }
 }
 

@@ -44,6 +44,7 @@ fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let text = format!("barrier {n} with {count} threads, not a multiple of 32");
         return env.warp_error(u, WarpError::IllegalParameter, text);
     }
+    env.meeting |= 1 << n;
     let barrier = &mut env.barriers[n];
     barrier.expect(count);
     if !waits(u) {

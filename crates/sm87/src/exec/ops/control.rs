@@ -4,6 +4,7 @@ use crate::exec::alu::{self, Whole};
 use crate::exec::clock;
 use crate::exec::env::{Env, WarpError};
 use crate::exec::groups::Wait;
+use crate::exec::live::Rows;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::{Dst, Src, pred};
 use crate::exec::simd::Simd;
@@ -87,6 +88,7 @@ pub(crate) fn bpt_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 pub(crate) fn bra_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mut u = jump(l)?;
     if l.bits(32, 2) >= 2 {
+        l.touched.across = true;
         u.a = l.ureg(24);
         u.mods = l.bits(32, 1) | u32::from(l.bit(30)) << 1;
         (u.pt, u.guard) = (u.guard, Pred::TRUE);
@@ -243,7 +245,9 @@ fn bssy(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 }
 
 pub(crate) fn bssy_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    Ok(Uop { d: Dst::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(Handlers::all(bssy)) })
+    let (n, ps) = (l.bits(16, 4) as u8, l.ps());
+    let d = if ps.is_always_true() { l.barrier(n) } else { Dst::barrier(n) };
+    Ok(Uop { d, ps, ..l.uop(Handlers::all(bssy)) })
 }
 
 fn bsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -308,23 +312,34 @@ fn prologue(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     if !w.groups().is_empty() {
         return Bmov::run::<u32>(w, env, u, exec);
     }
-    // The warp has no other group of lanes that could need a barrier, so all barriers may be overwritten.
-    (0..16).for_each(|n| w.broadcast(Dst::barrier(n), 0));
+    // The warp has no other group of lanes that could need a barrier, so barriers may be overwritten. Most of them nobody reads.
+    lanes(u.imm).for_each(|n| w.broadcast(Dst::barrier(n as u8), 0));
     env.together = PROLOGUE as u32 - 1;
     Flow::Together
 }
 
 /// Gives the first BMOV of each prologue the handler that executes the whole prologue. `is_zero` says whether the immediate
-/// of an instruction is zero.
-pub(crate) fn fuse_prologues(uops: &mut [Uop], rows: &[Option<&Row>], is_zero: impl Fn(usize) -> bool) {
+/// of an instruction is zero, and `live` which rows are read from an instruction on. Returns the places of the prologues.
+pub(crate) fn fuse_prologues(
+    uops: &mut [Uop],
+    rows: &[Option<&Row>],
+    is_zero: impl Fn(usize) -> bool,
+    live: impl Fn(usize) -> Rows,
+) -> Vec<usize> {
+    let mut fused = Vec::new();
     for at in 0..uops.len().saturating_sub(PROLOGUE) {
         if is(rows[at], Op::BmovImmediate)
             && is_prologue(&uops[at..at + PROLOGUE], &rows[at..at + PROLOGUE])
             && is_zero(at + PROLOGUE - 1)
         {
+            let live = live(at + PROLOGUE);
+            let is_read = |n: &u32| live.has(Src::barrier(*n as u8).own() / 32);
+            uops[at].imm = (0..16).filter(is_read).fold(0, |mask, n| mask | 1 << n);
             uops[at].run = Handlers::all(prologue);
+            fused.push(at);
         }
     }
+    fused
 }
 
 fn is(row: Option<&Row>, op: Op) -> bool {
@@ -345,14 +360,16 @@ fn is_prologue(uops: &[Uop], rows: &[Option<&Row>]) -> bool {
 }
 
 pub(crate) fn bmov_immediate(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let d = Dst::barrier(barrier(l, 24)?);
+    let n = barrier(l, 24)?;
+    let d = l.barrier(n);
     let x = l.bits(32, 32);
     let a = l.literal(x);
     Ok(bmov(l, d, a, None))
 }
 
 pub(crate) fn bmov_to_barrier(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let (d, a) = (Dst::barrier(barrier(l, 24)?), l.reg(32, 1));
+    let n = barrier(l, 24)?;
+    let (d, a) = (l.barrier(n), l.reg(32, 1));
     Ok(bmov(l, d, a, None))
 }
 
@@ -367,7 +384,8 @@ pub(crate) fn bmov_from_barrier(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 pub(crate) fn bmov_between(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let n = barrier(l, 24)?;
-    let d = Dst::barrier(barrier(l, 16)?);
+    let to = barrier(l, 16)?;
+    let d = l.barrier(to);
     Ok(bmov(l, d, Src::barrier(n), Some(n)))
 }
 

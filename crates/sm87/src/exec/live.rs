@@ -1,0 +1,143 @@
+//! Which rows a program may read before it writes them. Only these are cleared when a warp begins.
+//!
+//! A register belongs to a lane, and a lane sees only what its own path has written, wherever the other lanes are. So it is enough to
+//! follow the paths of one lane. Operations that read registers of other lanes are an exception: a lane from which they read may never
+//! have been on the path. Their sources are therefore always cleared ([`Touched::across`]).
+
+use super::image::distance;
+use super::rows::{self, Dst, Src};
+use super::uop::Uop;
+use crate::isa::{End, Flow, Row};
+use crate::word::Word;
+use std::ops::Range;
+
+/// The number of 64-bit words that have a bit for every row of a warp.
+const WORDS: usize = rows::rows_per_warp(255).div_ceil(64);
+
+/// A set of rows of a warp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rows([u64; WORDS]);
+
+impl Rows {
+    /// All rows.
+    pub(crate) const ALL: Rows = Rows([u64::MAX; WORDS]);
+
+    /// Adds `count` rows.
+    pub(crate) fn add(&mut self, first: usize, count: usize) {
+        (first..first + count).for_each(|row| self.0[row / 64] |= 1 << (row % 64));
+    }
+
+    /// Whether a row is in the set.
+    pub(crate) fn has(&self, row: usize) -> bool {
+        self.0[row / 64] >> (row % 64) & 1 == 1
+    }
+
+    /// The rows of both sets.
+    pub(crate) fn with(&self, other: &Rows) -> Rows {
+        Rows(std::array::from_fn(|i| self.0[i] | other.0[i]))
+    }
+
+    fn without(&self, other: &Rows) -> Rows {
+        Rows(std::array::from_fn(|i| self.0[i] & !other.0[i]))
+    }
+}
+
+/// The rows that an instruction reads, and those that it overwrites in every lane that executes it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Touched {
+    pub reads: Rows,
+    pub overwrites: Rows,
+    /// Whether lanes read what belongs to other lanes.
+    pub across: bool,
+}
+
+impl Touched {
+    /// Notes that a source is read.
+    pub(crate) fn reads(&mut self, s: Src, count: u32) {
+        if s.space() == 0 {
+            self.reads.add(s.own() / 32, count as usize);
+        }
+    }
+
+    /// Notes that a destination is overwritten.
+    pub(crate) fn overwrites(&mut self, d: Dst, count: u32) {
+        self.overwrites.add(d.offset() / 32, count as usize);
+    }
+
+    /// The same for the micro-op that was made: it may have sources that are not registers, and a guard. Where an instruction has no
+    /// destination register, as its row tells, it seems to be R0.
+    pub(crate) fn by(mut self, u: &Uop, row: Option<&Row>) -> Touched {
+        [u.a, u.b, u.c].into_iter().for_each(|s| self.reads(s, 1));
+        if !row.is_some_and(|row| row.has_destination) {
+            let barriers = (0..16).map(|n| Dst::barrier(n).offset() / 32).filter(|row| self.overwrites.has(*row));
+            let mut others = Rows::default();
+            barriers.for_each(|row| others.add(row, 1));
+            self.overwrites = others;
+        }
+        if !u.guard.is_always_true() {
+            self.overwrites = Rows::default();
+        }
+        self
+    }
+}
+
+/// What is known of one instruction. There is no row where nothing is decoded.
+pub(crate) struct Step<'a> {
+    pub row: Option<&'a Row>,
+    pub word: Word,
+    pub touched: Touched,
+}
+
+/// The rows that may be read from each instruction on before they are written. Behind the last one, code follows that is not known.
+pub(crate) fn read_from(steps: &[Step<'_>]) -> Vec<Rows> {
+    let mut live = vec![Rows::default(); steps.len()];
+    let at =
+        |live: &[Rows], at: i64| usize::try_from(at).ok().and_then(|at| live.get(at).copied()).unwrap_or(Rows::ALL);
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (here, step) in steps.iter().enumerate().rev() {
+            let behind = follows(step, here as i64, |there| at(&live, there));
+            let now = behind.without(&step.touched.overwrites).with(&step.touched.reads);
+            changed |= now != live[here];
+            live[here] = now;
+        }
+    }
+    live
+}
+
+/// The rows that lanes may read of other lanes.
+pub(crate) fn across(steps: &[Step<'_>]) -> Rows {
+    let across = steps.iter().filter(|step| step.touched.across);
+    across.fold(Rows::default(), |all, step| all.with(&step.touched.reads))
+}
+
+/// What may be read behind an instruction. Calls, returns and jumps to addresses in registers lead to code that may read everything.
+fn follows(step: &Step<'_>, here: i64, live: impl Fn(i64) -> Rows) -> Rows {
+    let Some(row) = step.row else { return Rows::ALL };
+    let next = if row.flow.ends(step.word) { Rows::default() } else { live(here + 1) };
+    match row.flow {
+        Flow::Next | Flow::Ends(End::Exit) => next,
+        Flow::Ends(End::Return | End::Indirect) | Flow::Call(_) => Rows::ALL,
+        Flow::Jump(_) | Flow::Conditional(_) | Flow::Meets(_) => {
+            distance(row, step.word).map_or(Rows::ALL, |far| next.with(&live(here + far)))
+        }
+    }
+}
+
+/// The ranges of those rows that a warp with `uniform` uniform registers and `registers` registers uses.
+pub(crate) fn ranges(wanted: &Rows, uniform: u32, registers: u32, and: impl Fn(usize) -> bool) -> Vec<Range<u16>> {
+    let mut ranges: Vec<Range<u16>> = Vec::new();
+    for row in rows::used(uniform, registers).filter(|row| wanted.has(*row) && and(*row)) {
+        match ranges.last_mut() {
+            Some(last) if usize::from(last.end) == row => last.end += 1,
+            _ => ranges.push(row as u16..row as u16 + 1),
+        }
+    }
+    ranges
+}
+
+/// All of these rows.
+pub(crate) fn all(uniform: u32, registers: u32) -> Vec<Range<u16>> {
+    ranges(&Rows::ALL, uniform, registers, |_| true)
+}

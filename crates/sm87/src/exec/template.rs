@@ -1,0 +1,100 @@
+//! The state of a warp after the first instructions of a program, if all warps of a launch execute these alike.
+//!
+//! Programs begin with instructions that depend on constants alone: the prologue of sm_87, the stack pointer, parameters. They are
+//! executed once, and every warp begins behind them. They count as if the warp had executed them in its first slice.
+#![allow(unsafe_code)]
+
+use super::env::Env;
+use super::image::Image;
+use super::interp::{self, Stop};
+use super::live::{self, Touched};
+use super::rows::{self, Row, pred};
+use super::warp::Warp;
+use crate::isa::cost::Class;
+use crate::isa::{Flow, Row as Opcode};
+use std::ops::Range;
+
+/// The most instructions that are executed beforehand. A slice has more.
+pub(super) const MOST: u32 = 48;
+/// It is worth the effort in a grid of so many warps.
+pub(super) const WORTH: u64 = 64;
+/// What rows hold in the two attempts, so that rows that are written are found.
+const FILLED: [u32; 2] = [0x5a5a_0001, 0xa5a5_0002];
+
+/// The state of a warp.
+pub(crate) struct Template {
+    pc: u32,
+    preds: [u32; pred::COUNT],
+    rows: Vec<(usize, Row)>,
+    /// The rows that the instructions behind the first ones may read before they write them.
+    pub cleared: Vec<Range<u16>>,
+    /// The number of instructions, and how many of them a lane executes.
+    issued: u32,
+    executed: u32,
+}
+
+/// Whether all lanes of all warps that have the same registers do the same here, whichever lanes there are.
+pub(crate) fn is_alike(row: &Opcode, touched: &Touched) -> bool {
+    let effects = &row.effects;
+    let computes = match effects.class {
+        Class::Single | Class::Integer | Class::Product | Class::Half | Class::Double => true,
+        Class::Function | Class::BitCount | Class::Conversion => true,
+        Class::Shuffle | Class::Reduction | Class::SpecialRegister | Class::Constant => false,
+        Class::Memory | Class::Matrix(_) | Class::Slot => false,
+    };
+    match row.flow {
+        Flow::Next => computes && effects.pure && !touched.across,
+        Flow::Jump(_) | Flow::Conditional(_) => !touched.across,
+        _ => false,
+    }
+}
+
+impl Template {
+    /// Executes what all warps of the launch execute alike. The result is `None` if that is nothing.
+    pub(crate) fn of(env: &mut Env<'_>, image: &Image, constants: &[Row]) -> Option<Template> {
+        if !image.is_alike(image.entry) {
+            return None;
+        }
+        let stats = env.stats;
+        let [first, second] = FILLED.map(|filled| attempt(env, image, constants, filled));
+        env.stats = stats;
+        let (mut template, rows) = first?;
+        let (_, others) = second?;
+        let written = |row: &usize| rows[*row].0 != [FILLED[0]; 32] || others[*row].0 != [FILLED[1]; 32];
+        let used = rows::used(image.uniform, image.registers);
+        template.rows = used.filter(written).map(|row| (row, rows[row])).collect();
+        let overwritten = |row: usize| template.rows.iter().any(|(written, _)| *written == row);
+        let wanted = image.read_from(template.pc);
+        template.cleared = live::ranges(&wanted, image.uniform, image.registers, |row| !overwritten(row));
+        Some(template)
+    }
+
+    /// Puts a warp that has just begun behind the first instructions.
+    #[inline]
+    pub(crate) fn begin(&self, w: &mut Warp, rows: &mut [Row]) {
+        for (at, row) in &self.rows {
+            rows[*at] = *row;
+        }
+        (w.pc, w.preds, w.ahead) = (self.pc, self.preds, (self.issued, self.executed));
+    }
+}
+
+/// Executes the first instructions with a warp of its own, whose rows hold `filled` if nobody clears them. Returns what becomes of it.
+fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row], filled: u32) -> Option<(Template, Vec<Row>)> {
+    let mut rows = vec![Row::ZERO; rows::rows_per_warp(image.registers)];
+    rows::used(image.uniform, image.registers).for_each(|row| rows[row] = Row([filled; 32]));
+    rows::clear(&mut rows, &image.cleared);
+    let mut w = Warp::new(0);
+    w.begin(u32::MAX, image.entry, &mut rows, &image.pool.immediates, constants);
+    env.stats = Default::default();
+    while image.is_alike(w.pc) && env.stats.warp_instructions < u64::from(MOST / 2) {
+        // SAFETY: the warp has the arrays of `image`, which is that of `env`, and all of its lanes run.
+        let stop = unsafe { interp::run(&mut w, env, image, 1) };
+        if stop != Stop::Slice || w.active != u32::MAX || !w.groups().is_empty() {
+            return None;
+        }
+    }
+    let (issued, executed) = (env.stats.warp_instructions as u32, (env.stats.thread_instructions / 32) as u32);
+    let (pc, preds) = (w.pc, w.preds);
+    Some((Template { pc, preds, rows: Vec::new(), cleared: Vec::new(), issued, executed }, rows))
+}
