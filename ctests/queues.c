@@ -95,6 +95,16 @@ static void work(struct tegrarm_device *device)
     assert(tegrarm_wait_any(device, NULL, 0, TEGRARM_WAIT_POLL, NULL) == NV_ERR_INVALID_ARGUMENT);
     assert(tegrarm_wait_all(device, NULL, 1, TEGRARM_WAIT_POLL) == NV_ERR_INVALID_POINTER);
 
+    /* A word that the GPU writes. */
+    const NvU64 *word = (const NvU64 *)(const void *)pc;
+    CHECK(tegrarm_fill(own, bc, 0, SIZE, 7, 4, NULL));
+    CHECK(tegrarm_wait_value(word, 0x700000007, TEGRARM_WAIT_FOREVER));
+    CHECK(tegrarm_wait_value(word, 0x700000006, TEGRARM_WAIT_POLL));
+    assert(tegrarm_wait_value(word, 0x700000008, TEGRARM_WAIT_POLL) == NV_ERR_TIMEOUT);
+    assert(tegrarm_wait_value(word, 0x700000008, 3000000) == NV_ERR_TIMEOUT);
+    assert(tegrarm_wait_value(NULL, 0, TEGRARM_WAIT_POLL) == NV_ERR_INVALID_POINTER);
+    assert(tegrarm_wait_value((const NvU64 *)(const void *)((const char *)pc + 4), 0, 0) == NV_ERR_INVALID_ADDRESS);
+
     /* A fault stops one queue; recovery keeps everything but its work. */
     struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     NvU64 nowhere = 0x1234567000, lost, fence;

@@ -2290,6 +2290,23 @@ NV_STATUS tegrarm_wait_all(struct tegrarm_device *device,
                            NvU64 timeout_ns);
 
 /**
+ * Waits until the word at `word` is at least `value`. The GPU writes it: it is a semaphore that a channel of the caller releases.
+ * This is for programs that submit work to their channels by themselves. Whoever reads the word in a loop keeps the virtual Orin
+ * from its work, which the same processors do; this call lets it work. On a board it reads in a loop for a millisecond, and then
+ * it sleeps. `timeout_ns` is how long to wait at most, as in `tegrarm_wait`.
+ *
+ * The call does not know which channel releases the word, and so it does not notice a fault. The channel's error notifier tells.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `word` is NULL.
+ * - `NV_ERR_INVALID_ADDRESS`: `word` is not a multiple of eight.
+ * - `NV_ERR_TIMEOUT`: the time is over.
+ */
+NV_STATUS tegrarm_wait_value(const NvU64 *word,
+                             NvU64 value,
+                             NvU64 timeout_ns);
+
+/**
  * Waits until one of `count` fences has passed. If `index` is not NULL, `*index` is its place in the list, from 0; the first
  * if several have passed. `timeout_ns` is how long to wait at most, as in `tegrarm_wait`.
  *

@@ -2,7 +2,7 @@
 //! end, which loom reports.
 
 use crate::sync::{AtomicBool, Ordering};
-use crate::wake::{Nap, Use};
+use crate::wake::{Nap, News, Use};
 use loom::sync::Arc;
 use loom::thread;
 use std::time::Duration;
@@ -24,6 +24,29 @@ fn a_worker_sees_work_that_comes_while_it_falls_asleep() {
         });
         work.store(true, Ordering::Release);
         nap.wake();
+        worker.join().unwrap();
+    });
+}
+
+/// Whoever waits for a result reads the count, looks for the result, and rests until there is more.
+#[test]
+fn a_wait_sees_a_result_that_comes_while_it_falls_asleep() {
+    loom::model(|| {
+        let (news, result) = (Arc::new(News::new()), Arc::new(AtomicBool::new(false)));
+        let worker = thread::spawn({
+            let (news, result) = (news.clone(), result.clone());
+            move || {
+                result.store(true, Ordering::Release);
+                news.tell();
+            }
+        });
+        loop {
+            let seen = news.count();
+            if result.load(Ordering::Acquire) {
+                break;
+            }
+            news.rest(seen, LONG);
+        }
         worker.join().unwrap();
     });
 }

@@ -416,6 +416,7 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_queue_call": (NV_STATUS, {"queue": c_void_p, "callback": QueueCallback, "user": c_void_p, "fence": POINTER(NvU64)}),
     "tegrarm_fence": (NV_STATUS, {"queue": c_void_p, "fence": POINTER(NvU64)}),
     "tegrarm_wait_all": (NV_STATUS, {"device": c_void_p, "fences": POINTER(NvU64), "count": NvU32, "timeout_ns": NvU64}),
+    "tegrarm_wait_value": (NV_STATUS, {"word": POINTER(NvU64), "value": NvU64, "timeout_ns": NvU64}),
     "tegrarm_wait_any": (NV_STATUS,
         {"device": c_void_p, "fences": POINTER(NvU64), "count": NvU32, "timeout_ns": NvU64, "index": POINTER(NvU32)}),
     "tegrarm_fence_query": (NV_STATUS, {"device": c_void_p, "fence": NvU64, "passed": POINTER(c_bool)}),

@@ -8,14 +8,24 @@ use super::doorbell::Doorbell;
 use super::engine::Engine;
 use super::fault;
 use super::trace::Trace;
-use super::wake::Nap;
+use super::wake::{Nap, News};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use tegra_hw::{Fault, HwChannel, HwTsg, Place};
+
+/// How long a thread looks for the GPU's work before it sleeps, and the pauses between two looks.
+const SHORT: Duration = Duration::from_micros(20);
+const LOOKS: u32 = 8;
+
+/// Whether the threads of this process have one processor alone.
+pub(crate) fn shares_its_processor() -> bool {
+    let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0));
+    set.is_ok_and(|set| (0..nix::sched::CpuSet::count()).filter(|at| set.is_set(*at).unwrap_or(false)).count() == 1)
+}
 
 /// The GPU without its threads.
 pub(crate) struct Core {
@@ -30,6 +40,10 @@ pub(crate) struct Core {
     retired: Mutex<BTreeSet<u32>>,
     /// The sleep of the worker that looks for work.
     sleep: Nap,
+    /// The work so far, and the threads that wait for it.
+    news: News,
+    /// How often a thread began to rest.
+    asked: AtomicU64,
 }
 
 impl Core {
@@ -44,6 +58,8 @@ impl Core {
             doorbells: Mutex::default(),
             retired: Mutex::default(),
             sleep: Nap::new(),
+            news: News::new(),
+            asked: AtomicU64::new(0),
         }
     }
 
@@ -211,7 +227,36 @@ impl Core {
 
     pub(crate) fn step(&self) -> bool {
         let rang = self.poll_doorbells();
-        self.pass() || rang
+        let progress = self.pass();
+        if progress {
+            self.news.tell();
+        }
+        progress || rang
+    }
+
+    /// The number of passes in which something happened.
+    pub(crate) fn progress(&self) -> u64 {
+        self.news.count()
+    }
+
+    /// Makes the worker look at the doorbells, and waits until more than `seen` has happened, at most for `limit`.
+    pub(crate) fn rest(&self, seen: u64, limit: Duration) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.wake();
+        // The worker may be done sooner than this thread would fall asleep, if they do not share a processor.
+        let (begun, alone) = (Instant::now(), shares_its_processor());
+        while !alone && begun.elapsed() < SHORT {
+            if self.progress() != seen {
+                return;
+            }
+            (0..LOOKS).for_each(|_| std::hint::spin_loop());
+        }
+        self.news.rest(seen, limit);
+    }
+
+    /// How often a thread has rested until something happens.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// Whether a channel has work that it cannot continue now.

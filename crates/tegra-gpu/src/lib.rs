@@ -47,6 +47,7 @@ pub use trace::{Event, LaunchCounter, LogLine, LogReader, Observer};
 use self::core::Core;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tegra_hw::{GpuPort, HwChannel, HwTsg, Place};
 use worker::Workers;
 
@@ -75,6 +76,16 @@ impl Gpu {
     /// caller repeats this until the result is false.
     pub fn step(&self) -> bool {
         self.core.step()
+    }
+
+    /// A number that changes when the GPU's threads have worked. It is `None` for a GPU without threads.
+    pub fn progress(&self) -> Option<u64> {
+        (!self.core.config.step).then(|| self.core.progress())
+    }
+
+    /// Waits until that number is no longer `seen`, at most for `longest`. The GPU looks at its doorbells at once.
+    pub fn rest(&self, seen: u64, longest: Duration) {
+        self.core.rest(seen, longest);
     }
 
     /// Adds an observer, which gets the events.

@@ -2,9 +2,9 @@
 //!
 //! The GPU gets no notification when a program stores to its doorbell, so one thread reads the doorbells. For a moment
 //! after work it reads without a pause, then it yields between reads, and then it sleeps between reads for times that
-//! grow. While it executes a long grid, a second thread serves the other channels.
+//! grow. Waits of the library wake it, and then it need not look so often. While it executes a long grid, a second thread serves the other channels.
 
-use super::core::Core;
+use super::core::{Core, shares_its_processor};
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_micros(30);
 /// How long the thread yields the processor between reads.
 const YIELD: Duration = Duration::from_millis(1);
+/// After so many pieces of work in a row that nobody waited for, the thread no longer expects to be woken.
+const UNASKED: u32 = 64;
 /// A sleep lasts this part of the time since the last work, within bounds. The delay of the first submit after a pause
 /// is therefore small compared with the pause, and a device that nobody uses costs fifty reads a second.
 const NAP_PART: u32 = 32;
@@ -106,14 +108,22 @@ fn end(running: Option<Running>, core: &Core) {
 fn host(core: &Core, stop: &AtomicBool) {
     let mut last_work = Instant::now();
     let done = || stop.load(Ordering::Acquire);
+    let (mut asked, mut unasked) = (core.asked(), UNASKED);
+    let (mut spin, mut give_way) = (SPIN, YIELD);
     while !done() {
         if core.step() {
             last_work = Instant::now();
+            let before = std::mem::replace(&mut asked, core.asked());
+            unasked = if before == asked { unasked.saturating_add(1) } else { 0 };
+            // Whoever waits for work wakes this thread. If nobody does, it has to look.
+            let must_look = unasked >= UNASKED;
+            spin = if must_look || !shares_its_processor() { SPIN } else { Duration::ZERO };
+            give_way = if must_look { YIELD } else { spin };
             continue;
         }
         match last_work.elapsed() {
-            idle if idle < SPIN => std::hint::spin_loop(),
-            idle if idle < YIELD => std::thread::yield_now(),
+            idle if idle < spin => std::hint::spin_loop(),
+            idle if idle < give_way => std::thread::yield_now(),
             idle => {
                 let longest = if core.waits() { LONGEST_WAITING } else { LONGEST_NAP };
                 core.nap((idle / NAP_PART).clamp(SHORTEST_NAP, longest));

@@ -3,6 +3,7 @@
 use nix::sys::mman::{MmapAdvise, madvise};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 use tegra_gpu::{Gpu, GpuConfig, Reports, Stats};
 use tegra_kernel::process::{InProcess, Process};
 use tegra_kernel::{Clock, Kernel, SimConfig};
@@ -84,6 +85,14 @@ impl Kmd for SimKmd {
 
     fn step(&self) -> bool {
         self.stepped && self.is_ours() && self.gpu.step()
+    }
+
+    fn progress(&self) -> Option<u64> {
+        if self.is_ours() { self.gpu.progress() } else { None }
+    }
+
+    fn rest(&self, seen: u64, longest: Duration) {
+        self.gpu.rest(seen, longest);
     }
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {

@@ -4,6 +4,7 @@ use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, describe};
 use parking_lot::Mutex;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The calls that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +138,14 @@ impl Kmd for Faulty {
 
     fn step(&self) -> bool {
         self.inner.step()
+    }
+
+    fn progress(&self) -> Option<u64> {
+        self.inner.progress()
+    }
+
+    fn rest(&self, seen: u64, longest: Duration) {
+        self.inner.rest(seen, longest);
     }
 
     fn saw_gpu(&self) {

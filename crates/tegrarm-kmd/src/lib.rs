@@ -66,6 +66,7 @@ pub use tegrarm_abi::layout::Node;
 pub use traced::{IoctlEvent, Traced};
 
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// The third argument of `ioctl(2)`.
 #[derive(Debug)]
@@ -109,6 +110,19 @@ pub trait Kmd: Send + Sync {
     /// true if anything happened. Functions that wait call this, so that their waits end.
     fn step(&self) -> bool {
         false
+    }
+
+    /// A number that changes when the GPU has worked, if the GPU works on the processors of the caller. Whoever looks in a loop then
+    /// keeps the GPU from its work. A wait reads the number, looks whether what it waits for is there, and calls [`Kmd::rest`] if not.
+    /// `None` means that nobody tells when the GPU has worked, as on a board, so that a wait has to look again and again.
+    fn progress(&self) -> Option<u64> {
+        None
+    }
+
+    /// Sleeps until [`Kmd::progress`] is no longer `seen`, and at most for `longest`.
+    fn rest(&self, seen: u64, longest: Duration) {
+        let _ = seen;
+        std::thread::sleep(longest);
     }
 
     /// Tells the kernel that the caller has just read, in memory, how work of the GPU ended. A recorder now reads and

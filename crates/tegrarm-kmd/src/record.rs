@@ -16,6 +16,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Passes every call on to another kernel and writes one JSON line about it.
 ///
@@ -150,6 +151,14 @@ impl Kmd for Recorded {
 
     fn step(&self) -> bool {
         self.inner.step()
+    }
+
+    fn progress(&self) -> Option<u64> {
+        self.inner.progress()
+    }
+
+    fn rest(&self, seen: u64, longest: Duration) {
+        self.inner.rest(seen, longest);
     }
 
     fn saw_gpu(&self) {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::time::Duration;
 use tracing::Level;
 
 /// One ioctl, decoded. Its display form is one line as strace would write it.
@@ -78,6 +79,14 @@ impl Kmd for Traced {
 
     fn step(&self) -> bool {
         self.inner.step()
+    }
+
+    fn progress(&self) -> Option<u64> {
+        self.inner.progress()
+    }
+
+    fn rest(&self, seen: u64, longest: Duration) {
+        self.inner.rest(seen, longest);
     }
 
     fn saw_gpu(&self) {

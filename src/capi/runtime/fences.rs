@@ -2,12 +2,15 @@
 //! report a fence.
 
 use super::super::guard::{report, status};
+use super::super::instance;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::super::shield;
 use super::device::deadline;
 use super::handles::{DEVICES, QUEUES};
 use super::opaque::{tegrarm_device, tegrarm_queue};
 use super::pointers::{give, give_any, present};
+use crate::runtime::device::waits::wait_for_word;
+use crate::runtime::memory::place::{Place, Width};
 use crate::status::{RmResult, fail};
 use std::ffi::{c_int, c_void};
 use std::os::fd::IntoRawFd;
@@ -77,6 +80,28 @@ pub unsafe extern "C" fn tegrarm_wait_all(
         // SAFETY: `fences` is NULL or valid for reads of `count` fences, as `tegrarm_wait_all` asks of its caller.
         let fences = unsafe { list(fences, count) }?;
         DEVICES.get(device)?.wait_all(&fences, deadline(timeout_ns))
+    })
+}
+
+/// Waits until the word at `word` is at least `value`. The GPU writes it: it is a semaphore that a channel of the caller releases.
+/// This is for programs that submit work to their channels by themselves. Whoever reads the word in a loop keeps the virtual Orin
+/// from its work, which the same processors do; this call lets it work. On a board it reads in a loop for a millisecond, and then
+/// it sleeps. `timeout_ns` is how long to wait at most, as in `tegrarm_wait`.
+///
+/// The call does not know which channel releases the word, and so it does not notice a fault. The channel's error notifier tells.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `word` is NULL.
+/// - `NV_ERR_INVALID_ADDRESS`: `word` is not a multiple of eight.
+/// - `NV_ERR_TIMEOUT`: the time is over.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_wait_value(word: *const NvU64, value: NvU64, timeout_ns: NvU64) -> NV_STATUS {
+    status(|| {
+        present(word, "word")?;
+        // SAFETY: `word` is not NULL and so valid for reads during the call, as `tegrarm_wait_value` asks of its caller.
+        let place = unsafe { Place::foreign(word as usize) };
+        place.check(Width::W8)?;
+        wait_for_word(instance::current_kmd().as_deref(), &place, value, deadline(timeout_ns))
     })
 }
 

@@ -1,7 +1,10 @@
 //! The sleeps of a wait. They become longer until the deadline.
 
 use std::time::{Duration, Instant};
+use tegrarm_kmd::Kmd;
 
+/// The longest sleep if the kernel tells when the GPU has worked. A fault may come from elsewhere.
+pub const LONGEST_REST: Duration = Duration::from_millis(4);
 const FIRST_SLEEP: Duration = Duration::from_micros(20);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
@@ -38,6 +41,14 @@ impl Backoff {
         let sleep = self.left().map_or(self.sleep, |left| self.sleep.min(left));
         self.sleep = (self.sleep * 2).min(LONGEST_SLEEP);
         sleep
+    }
+
+    /// Sleeps before the next look. `seen` is what [`Kmd::progress`] was before the last look.
+    pub fn rest(&mut self, kmd: &dyn Kmd, seen: Option<u64>) {
+        match seen {
+            Some(seen) => kmd.rest(seen, self.left().map_or(LONGEST_REST, |left| LONGEST_REST.min(left))),
+            None => std::thread::sleep(self.next_sleep()),
+        }
     }
 
     /// Makes the following sleeps short again.

@@ -2,11 +2,53 @@
 
 use crate::runtime::channel::backoff::Backoff;
 use crate::runtime::device::Device;
+use crate::runtime::memory::place::Place;
 use crate::status::{RmError, RmResult, fail};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::Kmd;
+
+/// How long a wait for a word looks in a loop before it sleeps, and how often it looks before it reads the clock.
+const LOOKING: Duration = Duration::from_millis(1);
+const LOOKS: u32 = 64;
+
+/// Waits until a word that the GPU writes is at least `value`. `kmd` is the kernel of the GPU, if it is known.
+///
+/// # Errors
+/// `NV_ERR_TIMEOUT`, and `NV_ERR_NOT_SUPPORTED` if the GPU will never write it.
+pub fn wait_for_word(kmd: Option<&dyn Kmd>, word: &Place, value: u64, deadline: Option<Duration>) -> RmResult<()> {
+    let progress = || kmd.and_then(Kmd::progress);
+    let mut backoff = Backoff::new(deadline);
+    loop {
+        let seen = progress();
+        let worked = kmd.is_some_and(Kmd::step);
+        let mut found = word.read_u64();
+        for _ in 0..if seen.is_none() { LOOKS } else { 0 } {
+            if found >= value {
+                break;
+            }
+            std::hint::spin_loop();
+            found = word.read_u64();
+        }
+        if found >= value {
+            return Ok(());
+        }
+        if let Some(why) = kmd.and_then(Kmd::waits_in_vain) {
+            fail!(NV_ERR_NOT_SUPPORTED, "{why}");
+        }
+        if backoff.is_over() {
+            let waited = backoff.waited();
+            fail!(NV_ERR_TIMEOUT, "the word is {found} after {waited:?}, wanted {value}");
+        }
+        match kmd {
+            _ if worked || seen.is_none() && backoff.waited() < LOOKING => {}
+            Some(kmd) => backoff.rest(kmd, seen),
+            None => std::thread::sleep(backoff.next_sleep()),
+        }
+    }
+}
 
 impl Device {
     /// Waits until all fences have passed.
@@ -30,7 +72,8 @@ impl Device {
         }
         let mut backoff = Backoff::new(deadline);
         loop {
-            let mut failure = None;
+            let kmd = self.rm().kmd();
+            let (seen, mut failure) = (kmd.progress(), None);
             for (at, fence) in fences.iter().enumerate() {
                 match self.query(*fence) {
                     Ok(true) => {
@@ -48,7 +91,7 @@ impl Device {
                 let (count, waited) = (fences.len(), backoff.waited());
                 fail!(NV_ERR_TIMEOUT, "none of {count} fences has passed after {waited:?}");
             }
-            std::thread::sleep(backoff.next_sleep());
+            backoff.rest(&**kmd, seen);
         }
     }
 

@@ -258,16 +258,20 @@ impl Watch {
     /// The channel's fault as soon as there is one, and `NV_ERR_TIMEOUT` with the work that is pending when the
     /// deadline passes.
     pub fn wait(&self, timeline: &Timeline, fence: u64, deadline: Option<Duration>, last: u64) -> RmResult<()> {
-        for _ in 0..SPINS {
+        let kmd = self.session.rm().kmd();
+        for spin in 0..SPINS {
             if timeline.completed() >= fence {
-                self.session.rm().kmd().saw_gpu();
+                kmd.saw_gpu();
                 return timeline.check_kept(fence);
+            }
+            if spin == 0 && kmd.progress().is_some() {
+                break;
             }
             std::hint::spin_loop();
         }
         let mut backoff = Backoff::new(deadline);
         loop {
-            let progress = self.step();
+            let (seen, progress) = (kmd.progress(), self.step());
             if let Some(result) = self.outcome(timeline, fence) {
                 return result;
             }
@@ -281,7 +285,7 @@ impl Watch {
                 );
             }
             if !progress {
-                std::thread::sleep(backoff.next_sleep());
+                backoff.rest(&**kmd, seen);
             }
         }
     }

@@ -12,6 +12,7 @@ mod steps;
 
 pub use steps::{Copy, Counter, MOST_WORDS, Patch, RingPlaces, Source, Step, Value};
 
+use crate::runtime::channel::backoff::LONGEST_REST;
 use crate::runtime::device::{CLOSE_DEADLINE, Device};
 use crate::runtime::memory::place::{Place, Width};
 use crate::status::{RmResult, fail};
@@ -294,6 +295,7 @@ impl Replay {
     fn wait_longer(&self, signal: &Place, target: u64, deadline: Option<Duration>) -> RmResult<Wait> {
         let (start, mut wait) = (Instant::now(), self.pace.wait());
         loop {
+            let seen = self.kmd.as_ref().and_then(|kmd| kmd.progress());
             let progress = self.kmd.as_ref().is_some_and(|kmd| kmd.step());
             // The order matters: a release that came before the fault still counts.
             let stopped = self.is_stopped();
@@ -321,7 +323,10 @@ impl Replay {
                 );
             }
             if let Some(sleep) = wait.sleep(waited).filter(|_| !progress) {
-                std::thread::sleep(sleep.min(left));
+                match (seen, &self.kmd) {
+                    (Some(seen), Some(kmd)) => kmd.rest(seen, LONGEST_REST.min(left)),
+                    _ => std::thread::sleep(sleep.min(left)),
+                }
             }
         }
     }

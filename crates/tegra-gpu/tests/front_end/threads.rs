@@ -3,6 +3,7 @@
 use crate::harness::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tegra_gpu::{Gpu, GpuConfig};
 use tegra_hw::{GpuPort, HwTsg};
 
@@ -38,6 +39,27 @@ fn section_1_4_doorbells_are_seen() {
         wait(|| sem.mem.read_u32(0) == i);
     }
     m.gpu.remove_channel(511);
+}
+
+/// The sleeps have no end: without a wake this test would not end.
+#[test]
+fn a_thread_that_rests_wakes_when_its_work_is_done() {
+    let m = machine();
+    let mut lane = m.lane();
+    let sem = m.map(DATA, 4096);
+    for i in 1..200 {
+        lane.submit(&release(DATA, i));
+        m.ring(&lane);
+        loop {
+            let seen = m.gpu.progress().expect("a GPU with threads");
+            if sem.mem.read_u32(0) == i {
+                break;
+            }
+            m.gpu.rest(seen, Duration::from_secs(3600));
+        }
+    }
+    m.gpu.remove_channel(511);
+    assert_eq!(Machine::new().gpu.progress(), None, "a GPU without threads tells nobody");
 }
 
 /// A thread that does not know yet that a channel was removed may ring for it. Its token may overwrite the token of a channel

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from tinygrad.helpers import to_mv
 from tinygrad.runtime import ops_nv
-from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue
+from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue, NVSignal
 from tinygrad.runtime.support.hcq import FileIOInterface, HCQBuffer, MMIOInterface
 
+from ... import _ffi
 from .. import copies
+from .protection import Fixed
 
 if TYPE_CHECKING:
     from . import TEGRAIface
 
 REACH = 1 << 40  # GPU addresses have 40 bits
+LOOK_NS = 1_000_000  # how long the library waits for a signal before tinygrad looks at its own clock
 # Values of mmap and mremap that are the same on every Linux on which tinygrad runs.
 MAP_PRIVATE, MAP_ANONYMOUS, MAP_NORESERVE, MAP_FIXED_NOREPLACE = 2, 0x20, 0x4000, 0x100000
 MREMAP_MAYMOVE, MREMAP_FIXED = 1, 2
@@ -34,6 +37,23 @@ class TegraComputeQueue(NVComputeQueue):
         # release in the QMD could then have the value of the next launch. Each submit has its own words in the pushbuffer.
         self.active_qmd = None
         return super().signal(signal, value)
+
+
+class TegraSignal(NVSignal):
+    """A signal whose waits do not keep a GPU from its work that this computer's processors do."""
+
+    _wanted = 0
+
+    def wait(self, value: int, timeout: int | None = None) -> None:
+        """As tinygrad's, which reads the signal in a loop and calls :meth:`_sleep` in between."""
+        self._wanted = value
+        super().wait(value, timeout)
+
+    def _sleep(self, time_spent_since_last_sleep_ms: int) -> None:
+        # A board's GPU is watched as closely as by tinygrad's loop: for a millisecond the library reads in a loop, too.
+        word = ctypes.cast(self.base_buf.cpu_view().addr, ctypes.POINTER(ctypes.c_uint64))
+        _ffi.lib().tegrarm_wait_value(word, self._wanted, LOOK_NS)
+        super()._sleep(time_spent_since_last_sleep_ms)
 
 
 class TegraAllocator(NVAllocator):
@@ -127,5 +147,6 @@ def _release(iface: TEGRAIface, va: int, size: int, handle: int, is_alias: bool)
 
 
 def install(tegra: type) -> None:
-    """Gives devices of this class the allocator that copies by itself."""
+    """Gives devices of this class the allocator that copies by itself, and signals that wait in the library."""
+    tegra.signal_t = Fixed(lambda dev: TegraSignal)  # type: ignore[attr-defined]
     ops_nv.NVAllocator = lambda dev: (TegraAllocator if isinstance(dev, tegra) else NVAllocator)(dev)
