@@ -334,7 +334,10 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     env.slept = false;
     let (image, template) = (&env.image, store.template.as_ref());
     let cleared = template.map_or(&image.cleared, |template| &template.cleared);
-    for (warp, rows) in store.warps.iter_mut().zip(store.rows.chunks_exact_mut(stride)) {
+    let mut rest = &mut store.rows[..];
+    for warp in &mut store.warps {
+        let rows;
+        (rows, rest) = std::mem::take(&mut rest).split_at_mut(stride);
         // What a program does not read before it writes it may hold anything. If that were wrong, tests would notice.
         #[cfg(debug_assertions)]
         rows::used(image.uniform, image.registers).for_each(|row| rows[row] = Row([0xa5a5_0bad; 32]));

@@ -337,14 +337,10 @@ impl Grid<'_> {
         }
     }
 
-    /// The SM that runs a CTA.
-    pub(super) fn sm(&self, cta: u64) -> u32 {
-        self.sms[(cta % self.sms.len() as u64) as usize]
-    }
-
-    /// What the clock of that SM shows: the time at which the last CTA on it ended.
-    pub(super) fn clock(&self, cta: u64) -> &AtomicU64 {
-        &self.clocks[(cta % self.sms.len() as u64) as usize]
+    /// The SM that runs a CTA, and what its clock shows: the time at which the last CTA on it ended.
+    pub(super) fn sm(&self, cta: u64) -> (u32, &AtomicU64) {
+        let at = (cta % self.sms.len() as u64) as usize;
+        (self.sms[at], &self.clocks[at])
     }
 
     /// Tells what a CTA that idles waits for, if somebody wants to hear it and was not told before.
@@ -370,6 +366,9 @@ impl Grid<'_> {
     /// The coordinates of a CTA by its number: x changes fastest.
     pub(super) fn place(&self, cta: u64) -> [u32; 3] {
         let [x, y, _] = self.launch.grid.map(u64::from);
+        if cta < x {
+            return [cta as u32, 0, 0];
+        }
         [(cta % x) as u32, (cta / x % y) as u32, (cta / x / y) as u32]
     }
 

@@ -125,12 +125,14 @@ impl Warp {
 
     /// Notes that lanes call a function that will return to `back`.
     pub(crate) fn enter(&mut self, mask: u32, back: u32) {
+        self.marked = true;
         lanes(mask)
             .for_each(|l| self.frames[l as usize] = self.frames[l as usize].wrapping_mul(MIX).wrapping_add(back));
     }
 
     /// Notes that lanes return to `back`.
     pub(crate) fn leave(&mut self, mask: u32, back: u32) {
+        self.marked = true;
         lanes(mask)
             .for_each(|l| self.frames[l as usize] = self.frames[l as usize].wrapping_sub(back).wrapping_mul(UNMIX));
     }

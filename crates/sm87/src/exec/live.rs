@@ -141,3 +141,7 @@ pub(crate) fn ranges(wanted: &Rows, uniform: u32, registers: u32, and: impl Fn(u
 pub(crate) fn all(uniform: u32, registers: u32) -> Vec<Range<u16>> {
     ranges(&Rows::ALL, uniform, registers, |_| true)
 }
+
+#[cfg(test)]
+#[path = "tests/live.rs"]
+mod tests;

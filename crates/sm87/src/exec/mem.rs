@@ -136,7 +136,9 @@ impl Shared {
 
     /// Clears the memory for a new CTA.
     pub(crate) fn clear(&mut self) {
-        self.block.fill(0);
+        if !self.block.is_empty() {
+            self.block.fill(0);
+        }
     }
 
     /// The memory of `len` bytes at `offset`, if they are inside the shared memory.

@@ -197,6 +197,7 @@ fn down(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, left: usize) -> Flo
 
 impl<'a> Env<'a> {
     /// Lets all observers of the CTA look at something.
+    #[inline(always)]
     pub(crate) fn observed_by(&mut self, mut look: impl FnMut(&mut dyn CtaObserver, &Env<'a>)) {
         for number in 0..self.observers.len() {
             if let Some(mut observer) = self.observers[number].take() {

@@ -26,8 +26,7 @@ impl Whole for Watched {
             return flow;
         }
         let now = (u.at, exec, sum::<V>(w, u, exec));
-        let slot = (u.at ^ exec.trailing_zeros()) as usize % w.found.len();
-        if std::mem::replace(&mut w.found[slot], now) != now {
+        if w.finds(u.at ^ exec.trailing_zeros(), now) {
             w.polls = 0;
             return flow;
         }

@@ -35,7 +35,7 @@ pub(crate) struct Warp {
     /// The index of the warp in the CTA.
     pub index: u32,
     /// For each barrier, the lanes that have executed BAR.ARV while other lanes of the warp have not.
-    pub arriving: [u32; 16],
+    arriving: [u32; 16],
     /// The lanes that executed YIELD since the last call of [`Self::starve`].
     pub yielded: u32,
     /// The cycle at which the warp continues, if it sleeps.
@@ -43,7 +43,9 @@ pub(crate) struct Warp {
     /// Whether lanes have read a clock since this was last asked.
     pub looked: bool,
     /// What watched instructions found recently.
-    pub found: [Found; 8],
+    found: [Found; 8],
+    /// Whether one of `frames`, `arriving` and `found` may be something else than zeros.
+    pub(super) marked: bool,
     /// The number of polls in a row that found nothing new.
     pub polls: u32,
     /// The number of slices in a row that ended with lanes that wait for running lanes.
@@ -79,6 +81,7 @@ impl Warp {
             wake: 0,
             looked: false,
             found: [Found::default(); 8],
+            marked: false,
             polls: 0,
             starved: 0,
             reduction: 0,
@@ -110,6 +113,7 @@ impl Warp {
             wake,
             looked,
             found,
+            marked,
             polls,
             starved,
             reduction,
@@ -123,7 +127,9 @@ impl Warp {
         (*bases, *own) = ([first, immediates.as_ptr().cast(), constants.as_ptr().cast()], first);
         (*active, *live, *pc, *switch_at) = (lanes, lanes, entry, u32::MAX);
         (*count, *recheck, *alone, *turned, *starved) = (0, false, false, 0, 0);
-        (*frames, *arriving, *found) = ([0; 32], [0; 16], [Found::default(); 8]);
+        if std::mem::take(marked) {
+            (*frames, *arriving, *found) = ([0; 32], [0; 16], [Found::default(); 8]);
+        }
         (*yielded, *wake, *looked, *polls, *reduction, *issued, *ahead) = (0, 0, false, 0, 0, 0, (0, 0));
     }
 
@@ -223,6 +229,25 @@ impl Warp {
     #[inline(always)]
     pub(crate) fn pred(&self, p: Pred) -> u32 {
         self.preds[usize::from(p.index & 31)] ^ p.invert as i32 as u32
+    }
+
+    /// Notes that lanes arrive at CTA barrier `n` without waiting there. Returns whether all lanes of the warp now have.
+    pub(crate) fn arrives(&mut self, n: usize, lanes: u32) -> bool {
+        self.marked = true;
+        self.arriving[n] |= lanes;
+        let all = self.arriving[n] & self.live == self.live;
+        if all {
+            self.arriving[n] = 0;
+        }
+        all
+    }
+
+    /// Notes what a watched instruction finds, at one of a few places. Returns whether it is something new.
+    #[inline(always)]
+    pub(crate) fn finds(&mut self, place: u32, now: Found) -> bool {
+        self.marked = true;
+        let place = place as usize % self.found.len();
+        std::mem::replace(&mut self.found[place], now) != now
     }
 
     /// Sets a predicate for the lanes in `mask`.

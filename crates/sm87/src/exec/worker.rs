@@ -15,7 +15,7 @@ use crate::fault::SmFault;
 use crate::launch::{Launch, RunStats};
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of instructions that a CTA runs before another one gets its turn.
 const TURN: u64 = 1 << 20;
@@ -36,6 +36,8 @@ const HOST_MEMORY: u64 = 512 << 20;
 struct Resident<'g> {
     cta: u64,
     first_turn: bool,
+    /// The clock of its SM.
+    sm_clock: &'g AtomicU64,
     env: Env<'g>,
     store: Warps,
 }
@@ -111,7 +113,7 @@ impl<'g> Worker<'g> {
     }
 
     fn turns(&mut self, share: u64, turn: u64) {
-        while self.stats().warp_instructions < share {
+        while share == u64::MAX || self.stats().warp_instructions < share {
             let Some(mut resident) = self.next() else { return };
             let Resident { cta, first_turn, .. } = *resident;
             let watch = Watch { grid: self.grid, cta, first_turn, pending: &self.pending };
@@ -225,9 +227,9 @@ impl<'g> Worker<'g> {
         let mut resident = self.spare.take().unwrap_or_else(|| self.fresh());
         (resident.cta, resident.first_turn) = (cta, true);
         resident.env.ctaid = self.grid.place(cta);
-        resident.env.sm = self.grid.sm(cta);
-        let begun = self.grid.clock(cta).load(Ordering::Relaxed);
-        resident.env.clock = Clock::new(begun, resident.env.stats.warp_instructions);
+        let (sm, clock) = self.grid.sm(cta);
+        (resident.env.sm, resident.sm_clock) = (sm, clock);
+        resident.env.clock = Clock::new(clock.load(Ordering::Relaxed), resident.env.stats.warp_instructions);
         cta::start(&mut resident.env, &mut resident.store);
         resident.env.observed_by(|observer, env| observer.begins(env.sm));
         resident
@@ -235,7 +237,7 @@ impl<'g> Worker<'g> {
 
     fn retire(&mut self, mut resident: Box<Resident<'g>>) {
         resident.env.observed_by(|observer, _| observer.ends());
-        self.grid.clock(resident.cta).fetch_max(resident.env.cycles(), Ordering::Relaxed);
+        resident.sm_clock.fetch_max(resident.env.cycles(), Ordering::Relaxed);
         if let Some(old) = self.spare.replace(resident) {
             add(&mut self.stats, old.env.stats);
             self.matrices += old.env.matrices;
@@ -280,7 +282,8 @@ impl<'g> Worker<'g> {
             watched_by: grid.observers,
             observers,
         };
-        Box::new(Resident { cta: 0, first_turn: true, env, store: Warps::new(constants) })
+        let (sm_clock, store) = (grid.sm(0).1, Warps::new(constants));
+        Box::new(Resident { cta: 0, first_turn: true, sm_clock, env, store })
     }
 }
 

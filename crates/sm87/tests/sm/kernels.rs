@@ -18,6 +18,21 @@ fn section_7_1_vector_add() {
     assert!(stats.warp_instructions > 32 * 20 && stats.thread_instructions > 1000 * 20);
 }
 
+/// The warps of a large grid begin with what all of them execute alike. It counts as if each of them had executed it.
+#[test]
+fn instructions_of_a_large_grid_are_those_of_its_warps() {
+    let mut gpu = Gpu::default();
+    let (a, out) = (gpu.upload(&[1.5f32; 40 * 128]), gpu.alloc(4 * 40 * 128));
+    let args = [Arg::Ptr(&out), Arg::Ptr(&a), Arg::Ptr(&a), Arg::Int(40 * 128)];
+    let mut counts = |blocks: u32| {
+        let stats = gpu.run(&kernel!("vector_add"), [blocks, 1, 1], [100, 1, 1], &args).unwrap();
+        (stats.warp_instructions, stats.thread_instructions)
+    };
+    let (one, many) = (counts(1), counts(40));
+    assert_eq!(many, (40 * one.0, 40 * one.1));
+    assert_eq!(out.read::<f32>(4000), [3.0; 4000]);
+}
+
 /// Floats that matter for division: both signs of zero, denormals, limits, infinities, NaN and random numbers.
 fn edge_floats(noise: &mut Noise, count: usize) -> Vec<f32> {
     let mut x = vec![0.0, 1.0, f32::MIN_POSITIVE, 1e-45, 1e-40, 3e38, f32::MAX, f32::INFINITY, f32::NAN, 1e-30, 3.0];

@@ -49,9 +49,7 @@ fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     barrier.expect(count);
     if !waits(u) {
         // A warp counts when all of its lanes have arrived.
-        w.arriving[n] |= exec;
-        if w.arriving[n] & w.live == w.live {
-            w.arriving[n] = 0;
+        if w.arrives(n, exec) {
             barrier.arrivals += 1;
             env.barrier_news = true;
         }

@@ -1,0 +1,80 @@
+//! The cache of programs, and runs of instructions.
+
+use super::*;
+
+/// An EXIT. No two programs of these tests have the same first words.
+fn exits(program: u64) -> impl FnMut(i64) -> Option<Word> {
+    move |n| Some(if n == 1 { Word::new(program, 0) } else { Word::new(0x794d, 0x000f_ea00_0380_0000) })
+}
+
+#[test]
+fn an_extended_image_takes_the_place_of_the_one_it_extends() {
+    let code = &mut exits(0x9_1111_0000);
+    let mut image = find(code);
+    for root in 1..100 {
+        image = extend(&image, 16 * root, code).expect("within reach");
+    }
+    let key = key(code);
+    let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
+    assert!(known.len() == 1 && Arc::ptr_eq(&known[0], &image), "{known:?}");
+    assert!(Arc::ptr_eq(&find(code), &image), "and serves the program from now on");
+}
+
+#[test]
+fn ctas_that_extend_an_image_at_once_get_the_same_one() {
+    let code = &mut exits(0x9_2222_0000);
+    let first = find(code);
+    let one = extend(&first, 160, code).expect("within reach");
+    assert!(Arc::ptr_eq(&one, &extend(&first, 160, code).expect("within reach")), "the second finds that of the first");
+    let two = extend(&one, 320, code).expect("within reach");
+    // Another launch has got there in the other order.
+    let other = extend(&extend(&first, 320, code).expect("within reach"), 160, code).expect("within reach");
+    assert!(Arc::ptr_eq(&two, &other));
+    assert!(Arc::ptr_eq(&find(code), &two), "the next launch begins with the largest");
+}
+
+#[test]
+fn the_cache_counts_what_it_keeps() {
+    let mut cache = Cache::default();
+    let image = |last: i64| Image::build(vec![0, last], &mut exits(0));
+    cache.keep(1, image(9));
+    cache.keep(2, image(19));
+    assert_eq!(cache.instructions, 30);
+    cache.replace(2, &image(9));
+    assert_eq!(cache.instructions, 30, "that program has no such image");
+    cache.replace(1, &image(9));
+    assert_eq!(cache.instructions, 20);
+    for program in 3..20 {
+        cache.keep(program, image(REACH - 1));
+        let kept: usize = cache.images.values().flatten().map(|i| i.words.len()).sum();
+        assert!(cache.instructions == kept && kept <= KEPT, "{kept}");
+    }
+}
+
+/// FFMA R24, R20, R16, R24, with another guard if it has a bit set in `guard`.
+fn multiply(guard: u64) -> Word {
+    Word::new(0x0000_0010_1418_7223 ^ guard, 0x050f_e200_0000_0018)
+}
+
+/// For each instruction of a program, the run that begins there.
+fn lengths(image: &Image) -> Vec<(u8, u8)> {
+    image.runs.iter().map(|run| (run.straight, run.multiplying)).collect()
+}
+
+#[test]
+fn runs_end_where_something_else_begins() {
+    let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
+    let mov = Word::new(0x0000_0005_0002_7202, 0x000f_e200_0000_0f00);
+    let program = [multiply(0), multiply(0), mov, multiply(0), multiply(1 << 12), multiply(0), exit];
+    let image = Image::build(vec![0], &mut |n| program.get(n as usize).copied());
+    let found = lengths(&image);
+    assert_eq!(found[..7], [(6, 2), (5, 1), (4, 0), (3, 1), (2, 0), (1, 1), (0, 0)]);
+    assert!(found[7..].iter().all(|&run| run == (0, 0)), "nothing is known behind the end");
+    let few = image.limited(16, Handlers::all(refuse));
+    assert_eq!(
+        lengths(&few)[..7],
+        [(0, 0), (0, 0), (1, 0), (0, 0), (0, 0), (0, 0), (0, 0)],
+        "FFMA has too many registers"
+    );
+    assert_eq!(lengths(&image.limited(32, Handlers::all(refuse))), found);
+}
