@@ -5,7 +5,7 @@
 
 use crate::context::Context;
 use crate::events::{Captured, Event};
-use crate::graphs::{self, Deed};
+use crate::graphs::{self, Operation};
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};
 use crate::streams::{Kind, Stream};
@@ -105,9 +105,9 @@ impl Capture {
     }
 
     /// Adds a node, for which the next one of the stream waits.
-    fn add(&self, stream: &Stream, deed: Deed) -> Answer {
+    fn add(&self, stream: &Stream, operation: Operation) -> Answer {
         let after = self.with_tip(stream, |tip| tip.nodes.clone());
-        let node = graphs::add(self.graph, after, deed)?;
+        let node = graphs::add(self.graph, after, operation)?;
         self.with_tip(stream, |tip| tip.set(vec![node]));
         Ok(())
     }
@@ -140,11 +140,11 @@ fn check_legacy(stream: &Stream) -> Answer {
 }
 
 /// Makes a node of the work, if the stream takes part in a capture. Says whether it did.
-pub fn take(stream: &Stream, deed: impl FnOnce() -> Answer<Deed>) -> Answer<bool> {
+pub fn take(stream: &Stream, operation: impl FnOnce() -> Answer<Operation>) -> Answer<bool> {
     check_legacy(stream)?;
     let Some(capture) = of(stream) else { return Ok(false) };
     capture.check()?;
-    capture.add(stream, deed()?)?;
+    capture.add(stream, operation()?)?;
     Ok(true)
 }
 
@@ -192,7 +192,7 @@ pub fn forbid_unsafe() -> Answer {
 /// Records an event in a stream that takes part in a capture. Says whether it does.
 pub fn record(stream: &Stream, event: &Event, external: Option<usize>) -> Answer<bool> {
     if let Some(handle) = external {
-        return take(stream, || Ok(Deed::Record(handle)));
+        return take(stream, || Ok(Operation::Record(handle)));
     }
     check_legacy(stream)?;
     let Some(capture) = of(stream) else {
@@ -208,7 +208,7 @@ pub fn record(stream: &Stream, event: &Event, external: Option<usize>) -> Answer
 /// Lets a stream wait for an event, if one of the two belongs to a capture. Says whether one does.
 pub fn wait(stream: &Stream, event: &Event, external: Option<usize>) -> Answer<bool> {
     if let Some(handle) = external {
-        return take(stream, || Ok(Deed::Wait(handle)));
+        return take(stream, || Ok(Operation::Wait(handle)));
     }
     check_legacy(stream)?;
     let (own, theirs) = (of(stream), event.is_captured());

@@ -264,6 +264,12 @@ fn before(order: &Order, stream: &Stream) -> Answer {
     Ok(())
 }
 
+/// Forgets the contexts of the parent, in a child after fork(2). Its thread is the only one.
+pub fn begin_anew() {
+    STACK.with_borrow_mut(Vec::clear);
+    *PRIMARY.lock() = Primary { users: 0, flags: 0, handle: 0 };
+}
+
 /// The handle of the thread's current context, or 0.
 pub fn current_handle() -> usize {
     STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0))

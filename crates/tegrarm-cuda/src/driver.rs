@@ -5,12 +5,14 @@ use crate::machine;
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};
 use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The version that cuDriverGetVersion gives: that of the newest header that the table was made of.
 pub const VERSION: i32 = 13050;
 /// The process for which cuInit was called, or 0.
 static INITIALIZED: AtomicU32 = AtomicU32::new(0);
+/// Whether the process is a child that has not called cuInit yet.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// Fails if cuInit was not called in this process.
 #[inline]
@@ -25,6 +27,7 @@ pub fn initialized() -> Answer {
 fn start() {
     extern "C" fn forget() {
         INITIALIZED.store(0, Ordering::Release);
+        FORKED.store(true, Ordering::Release);
     }
     static ONCE: Once = Once::new();
     // A child does not have the contexts of its parent: every call but cuInit fails there, as with NVIDIA's driver.
@@ -32,6 +35,10 @@ fn start() {
         // SAFETY: `forget` only stores a number, which a child may do.
         unsafe { libc::pthread_atfork(None, None, Some(forget)) };
     });
+    if FORKED.swap(false, Ordering::AcqRel) {
+        // NVIDIA's driver stays unusable in a child. Here cuInit begins anew, without what the parent had.
+        crate::context::begin_anew();
+    }
     INITIALIZED.store(1, Ordering::Release);
 }
 

@@ -4,7 +4,7 @@
 //! for. libtegrarm's replays are not used: a replay has a channel of its own, and gives no fence for which other streams could wait.
 
 use crate::context::Context;
-use crate::graphs::{self, Deed, GRAPHS, Step};
+use crate::graphs::{self, GRAPHS, Operation, Step};
 use crate::handles::Handles;
 use crate::numbers::*;
 use crate::result::{Answer, fail};
@@ -67,15 +67,15 @@ impl Exec {
     }
 
     /// Changes what a node does.
-    pub fn change(&self, node: usize, deed: Deed) -> Answer {
-        if let Deed::Child(child) = deed {
+    pub fn change(&self, node: usize, operation: Operation) -> Answer {
+        if let Operation::Child(child) = operation {
             return self.change_child(node, child);
         }
         self.with(node, |step| {
-            if step.deed.kind() != deed.kind() {
-                fail!(CUDA_ERROR_INVALID_VALUE, "the node has the type {}", step.deed.kind());
+            if step.operation.kind() != operation.kind() {
+                fail!(CUDA_ERROR_INVALID_VALUE, "the node has the type {}", step.operation.kind());
             }
-            step.deed = deed;
+            step.operation = operation;
             Ok(())
         })
     }
@@ -84,7 +84,7 @@ impl Exec {
     pub fn change_child(&self, node: usize, graph: usize) -> Answer {
         let new = graphs::order(graph)?;
         self.with(node, |step| {
-            if !matches!(step.deed, Deed::Child(_)) {
+            if !matches!(step.operation, Operation::Child(_)) {
                 fail!(CUDA_ERROR_INVALID_VALUE, "the node is not a child graph");
             }
             match differs(&step.inside, &new) {
@@ -134,13 +134,13 @@ fn differs(old: &[Step], new: &[Step]) -> Option<Differs> {
         found
     };
     for (old, new) in old.iter().zip(new) {
-        if old.deed.kind() != new.deed.kind() {
+        if old.operation.kind() != new.operation.kind() {
             return Some(Differs { result: CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node: new.node });
         }
         if before(old, &olds) != before(new, &news) {
             return Some(Differs { result: CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node: new.node });
         }
-        if let (Deed::Kernel(first), Deed::Kernel(second)) = (&old.deed, &new.deed)
+        if let (Operation::Kernel(first), Operation::Kernel(second)) = (&old.operation, &new.operation)
             && first.function.context != second.function.context
         {
             return Some(Differs { result: CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE, node: new.node });
@@ -156,8 +156,8 @@ fn differs(old: &[Step], new: &[Step]) -> Option<Differs> {
 /// Gives steps what other steps of the same form do. The nodes by which a program names them stay.
 fn take_over(steps: &mut [Step], new: Vec<Step>) {
     for (step, new) in steps.iter_mut().zip(new) {
-        if !matches!(step.deed, Deed::Child(_)) {
-            step.deed = new.deed;
+        if !matches!(step.operation, Operation::Child(_)) {
+            step.operation = new.operation;
         }
         take_over(&mut step.inside, new.inside);
     }
@@ -222,7 +222,7 @@ pub mod rows {
     pub fn cuGraphLaunch(exec: usize, stream: usize) -> Answer {
         let exec = EXECS.get(exec)?;
         let (context, stream) = find(stream)?;
-        if captures::take(&stream, || Ok(Deed::Child(graphs::of_steps(&exec.steps.lock())?)))? {
+        if captures::take(&stream, || Ok(Operation::Child(graphs::of_steps(&exec.steps.lock())?)))? {
             return Ok(());
         }
         exec.launch(&context, &stream)
@@ -238,7 +238,7 @@ pub mod rows {
 
     pub fn cuGraphNodeSetEnabled(exec: usize, node: usize, enabled: u32) -> Answer {
         EXECS.get(exec)?.with(node, |step| {
-            if !matches!(step.deed, Deed::Kernel(_) | Deed::Copy(_) | Deed::Fill(..)) {
+            if !matches!(step.operation, Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(..)) {
                 fail!(CUDA_ERROR_INVALID_VALUE, "only launches, copies and fills can be disabled");
             }
             step.enabled = enabled != 0;

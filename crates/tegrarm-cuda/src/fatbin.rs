@@ -172,7 +172,7 @@ fn choose(bytes: &[u8], arch: u32) -> Answer<Code> {
         }
         match next {
             Some(next) if next > position && next <= bytes.len() => position = next,
-            _ => break,
+            _ => fail!(CUDA_ERROR_INVALID_IMAGE, "an entry of {:#x} bytes ends behind the fat binary", entry.size),
         }
     }
     if let Some((position, entry)) = machine {

@@ -1,6 +1,6 @@
 //! Fills: values of 1, 2 or 4 bytes, in one row or in several.
 
-use crate::allocations;
+use crate::allocations::{self, Kind};
 use crate::numbers::*;
 use crate::result::{Answer, fail};
 use crate::shapes::reach;
@@ -21,6 +21,7 @@ pub fn described(address: u64, pitch: usize, value: u32, size: usize, width: usi
     Ok(Fill { to, pitch, width, rows, value, size })
 }
 
+/// Fills in the order of a stream.
 fn run(address: u64, pitch: usize, value: u32, size: usize, [width, rows]: [usize; 2], stream: usize) -> Answer {
     crate::context::current()?;
     if width == 0 || rows == 0 {
@@ -31,11 +32,23 @@ fn run(address: u64, pitch: usize, value: u32, size: usize, [width, rows]: [usiz
     give(&context, &stream, &Work::Fill(fill))
 }
 
+/// Fills in the order of the default stream. The CPU sees memory that it has too when this returns.
+fn run_now(address: u64, pitch: usize, value: u32, size: usize, counts: [usize; 2]) -> Answer {
+    run(address, pitch, value, size, counts, 0)?;
+    match allocations::find(address) {
+        Some((memory, _)) if memory.kind.is_host() || matches!(memory.kind, Kind::Managed(_)) => {
+            let (context, stream) = find(0)?;
+            context.settle(&stream)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The functions for values of one size: a row and rows, in order of the default stream and of any.
 macro_rules! fills {
     ($kind:ty, $line:ident, $line_async:ident, $rows:ident, $rows_async:ident) => {
         pub fn $line(to: u64, value: $kind, count: usize) -> Answer {
-            run(to, 0, value.into(), size_of::<$kind>(), [count, 1], 0)
+            run_now(to, 0, value.into(), size_of::<$kind>(), [count, 1])
         }
 
         pub fn $line_async(to: u64, value: $kind, count: usize, stream: usize) -> Answer {
@@ -43,7 +56,7 @@ macro_rules! fills {
         }
 
         pub fn $rows(to: u64, pitch: usize, value: $kind, width: usize, rows: usize) -> Answer {
-            run(to, pitch, value.into(), size_of::<$kind>(), [width, rows], 0)
+            run_now(to, pitch, value.into(), size_of::<$kind>(), [width, rows])
         }
 
         pub fn $rows_async(to: u64, pitch: usize, value: $kind, width: usize, rows: usize, stream: usize) -> Answer {

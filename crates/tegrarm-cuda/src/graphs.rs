@@ -43,7 +43,7 @@ pub struct Graph {
 
 /// What a node does.
 #[derive(Clone)]
-pub enum Deed {
+pub enum Operation {
     /// Nothing.
     Empty,
     /// A launch.
@@ -69,7 +69,7 @@ pub struct Node {
     /// The number that cuGraphNodeGetLocalId gives.
     pub id: u32,
     /// What it does.
-    pub deed: Mutex<Deed>,
+    pub operation: Mutex<Operation>,
     /// The nodes that it waits for.
     pub after: Mutex<Vec<usize>>,
     /// The node of which it is a copy in a clone, or 0.
@@ -82,7 +82,7 @@ pub struct Step {
     /// The handle of the node.
     pub node: usize,
     /// What it does.
-    pub deed: Deed,
+    pub operation: Operation,
     /// Whether it is enabled.
     pub enabled: bool,
     /// The nodes that it waits for.
@@ -91,31 +91,31 @@ pub struct Step {
     pub inside: Vec<Step>,
 }
 
-impl Deed {
+impl Operation {
     /// The number of the type in `CUgraphNodeType`.
     pub fn kind(&self) -> u32 {
         match self {
-            Deed::Kernel(_) => CU_GRAPH_NODE_TYPE_KERNEL,
-            Deed::Copy(_) => CU_GRAPH_NODE_TYPE_MEMCPY,
-            Deed::Fill(..) => CU_GRAPH_NODE_TYPE_MEMSET,
-            Deed::Host(_) => CU_GRAPH_NODE_TYPE_HOST,
-            Deed::Child(_) => CU_GRAPH_NODE_TYPE_GRAPH,
-            Deed::Empty => CU_GRAPH_NODE_TYPE_EMPTY,
-            Deed::Wait(_) => CU_GRAPH_NODE_TYPE_WAIT_EVENT,
-            Deed::Record(_) => CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+            Operation::Kernel(_) => CU_GRAPH_NODE_TYPE_KERNEL,
+            Operation::Copy(_) => CU_GRAPH_NODE_TYPE_MEMCPY,
+            Operation::Fill(..) => CU_GRAPH_NODE_TYPE_MEMSET,
+            Operation::Host(_) => CU_GRAPH_NODE_TYPE_HOST,
+            Operation::Child(_) => CU_GRAPH_NODE_TYPE_GRAPH,
+            Operation::Empty => CU_GRAPH_NODE_TYPE_EMPTY,
+            Operation::Wait(_) => CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+            Operation::Record(_) => CU_GRAPH_NODE_TYPE_EVENT_RECORD,
         }
     }
 
     /// Gives it to a stream. The steps of a child graph are given one by one instead.
     fn give(&self, context: &Context, stream: &Stream) -> Answer {
         match self {
-            Deed::Empty | Deed::Child(_) => Ok(()),
-            Deed::Kernel(launch) => launch.give(context, stream),
-            Deed::Copy(copy) => give(context, stream, &Work::Copy(copy.1.clone())),
-            Deed::Fill(_, fill) => give(context, stream, &Work::Fill(fill.clone())),
-            Deed::Host(host) => give(context, stream, &Work::Host { function: host.function, user: host.user }),
-            Deed::Record(event) => events::record_in(context, stream, &*EVENTS.get(*event)?),
-            Deed::Wait(event) => events::wait_in(context, stream, &*EVENTS.get(*event)?),
+            Operation::Empty | Operation::Child(_) => Ok(()),
+            Operation::Kernel(launch) => launch.give(context, stream),
+            Operation::Copy(copy) => give(context, stream, &Work::Copy(copy.1.clone())),
+            Operation::Fill(_, fill) => give(context, stream, &Work::Fill(fill.clone())),
+            Operation::Host(host) => give(context, stream, &Work::Host { function: host.function, user: host.user }),
+            Operation::Record(event) => events::record_in(context, stream, &*EVENTS.get(*event)?),
+            Operation::Wait(event) => events::wait_in(context, stream, &*EVENTS.get(*event)?),
         }
     }
 }
@@ -124,7 +124,7 @@ impl Step {
     /// Gives it to a stream, unless it is disabled.
     pub fn give(&self, context: &Context, stream: &Stream) -> Answer {
         if self.enabled {
-            self.deed.give(context, stream)?;
+            self.operation.give(context, stream)?;
             for step in &self.inside {
                 step.give(context, stream)?;
             }
@@ -140,11 +140,11 @@ pub fn make(child: bool) -> Answer<usize> {
 }
 
 /// Adds a node to a graph. Returns its handle.
-pub fn add(graph: usize, after: Vec<usize>, deed: Deed) -> Answer<usize> {
-    add_copy(graph, after, deed, 0)
+pub fn add(graph: usize, after: Vec<usize>, operation: Operation) -> Answer<usize> {
+    add_copy(graph, after, operation, 0)
 }
 
-fn add_copy(graph: usize, mut after: Vec<usize>, deed: Deed, original: usize) -> Answer<usize> {
+fn add_copy(graph: usize, mut after: Vec<usize>, operation: Operation, original: usize) -> Answer<usize> {
     let found = GRAPHS.get(graph)?;
     for node in &after {
         of_graph(graph, *node)?;
@@ -156,7 +156,7 @@ fn add_copy(graph: usize, mut after: Vec<usize>, deed: Deed, original: usize) ->
         fail!(CUDA_ERROR_INVALID_VALUE, "a node is named twice among the dependencies");
     }
     let id = found.count.fetch_add(1, Ordering::Relaxed);
-    let node = Node { graph, id, deed: Mutex::new(deed), after: Mutex::new(after), original };
+    let node = Node { graph, id, operation: Mutex::new(operation), after: Mutex::new(after), original };
     let handle = NODES.add(Arc::new(node))?;
     found.nodes.lock().push(handle);
     Ok(handle)
@@ -185,8 +185,8 @@ fn end_any(graph: usize) -> Answer {
 }
 
 fn end_node(node: usize) -> Answer {
-    let child = match *NODES.remove(node)?.deed.lock() {
-        Deed::Child(child) => child,
+    let child = match *NODES.remove(node)?.operation.lock() {
+        Operation::Child(child) => child,
         _ => return Ok(()),
     };
     end_any(child)
@@ -204,20 +204,20 @@ pub fn remove(node: usize) -> Answer {
 }
 
 /// Gives a node something else to do, of the same type.
-pub fn change(node: usize, deed: Deed) -> Answer {
+pub fn change(node: usize, operation: Operation) -> Answer {
     let found = NODES.get(node)?;
-    let mut place = found.deed.lock();
-    if place.kind() != deed.kind() {
+    let mut place = found.operation.lock();
+    if place.kind() != operation.kind() {
         fail!(
             CUDA_ERROR_INVALID_VALUE,
             "the node has the type {}, and the parameters have {}",
             place.kind(),
-            deed.kind()
+            operation.kind()
         );
     }
-    let before = std::mem::replace(&mut *place, deed);
+    let before = std::mem::replace(&mut *place, operation);
     drop(place);
-    if let Deed::Child(child) = before { end_any(child) } else { Ok(()) }
+    if let Operation::Child(child) = before { end_any(child) } else { Ok(()) }
 }
 
 /// A copy of a graph. Each node knows of which one it is a copy.
@@ -240,13 +240,13 @@ fn fill(graph: usize, steps: Vec<Step>) -> Answer {
     let mut copies = HashMap::new();
     for step in steps {
         let after = step.after.iter().filter_map(|old| copies.get(old).copied()).collect();
-        let deed = match step.deed {
-            Deed::Child(_) => Deed::Child(of_steps(&step.inside)?),
+        let operation = match step.operation {
+            Operation::Child(_) => Operation::Child(of_steps(&step.inside)?),
             // A node that is disabled does nothing.
-            _ if !step.enabled => Deed::Empty,
+            _ if !step.enabled => Operation::Empty,
             other => other,
         };
-        copies.insert(step.node, add_copy(graph, after, deed, step.node)?);
+        copies.insert(step.node, add_copy(graph, after, operation, step.node)?);
     }
     Ok(())
 }
@@ -257,9 +257,9 @@ pub fn order(graph: usize) -> Answer<Vec<Step>> {
     let mut left = Vec::new();
     for handle in nodes {
         let node = NODES.get(handle)?;
-        let (deed, after) = (node.deed.lock().clone(), node.after.lock().clone());
-        let inside = if let Deed::Child(child) = deed { order(child)? } else { Vec::new() };
-        left.push(Step { node: handle, deed, enabled: true, after, inside });
+        let (operation, after) = (node.operation.lock().clone(), node.after.lock().clone());
+        let inside = if let Operation::Child(child) = operation { order(child)? } else { Vec::new() };
+        left.push(Step { node: handle, operation, enabled: true, after, inside });
     }
     let mut done = HashSet::new();
     let mut steps = Vec::with_capacity(left.len());

@@ -242,6 +242,21 @@ pub fn compile(inputs: &[Input], options: &Options, arch: u32) -> Answer<Vec<u8>
     fail!(CUDA_ERROR_INVALID_PTX, "{told}")
 }
 
+/// nvJitLink takes PTX from ISA version 3.1 on. Version 3.1 only adds to 2.0 up to 3.0, so that such PTX is passed on as 3.1. PTX 1 has
+/// other rules of rounding, and stays what it is.
+fn name_a_known_version(ptx: &mut [u8]) {
+    const DIRECTIVE: &[u8] = b".version";
+    let Some(directive) = ptx.windows(DIRECTIVE.len()).position(|text| text == DIRECTIVE) else { return };
+    let behind = directive + DIRECTIVE.len();
+    let Some(spaces) = ptx[behind..].iter().position(|byte| !byte.is_ascii_whitespace()) else { return };
+    let first = behind + spaces;
+    if let Some(number) = ptx.get_mut(first..first + 3)
+        && matches!(number, [b'2', b'.', b'0'..=b'9'] | [b'3', b'.', b'0'])
+    {
+        number.copy_from_slice(b"3.1");
+    }
+}
+
 /// Runs one linker. Returns the machine code, the log of information and that of errors.
 fn run(linker: &Linker, inputs: &[Input], arguments: &[String], arch: u32) -> (Option<Vec<u8>>, String, String) {
     let own = [format!("-arch=sm_{arch}")];
@@ -258,6 +273,9 @@ fn run(linker: &Linker, inputs: &[Input], arguments: &[String], arch: u32) -> (O
         let name = CString::new(input.name.as_str()).unwrap_or_default();
         // PTX is a string, so that its NUL is there; it does not count.
         let mut bytes = input.bytes.clone();
+        if input.kind == input::PTX {
+            name_a_known_version(&mut bytes);
+        }
         bytes.push(0);
         // SAFETY: `handle` is what nvJitLinkCreate gave, and the bytes are valid for reads.
         let status =

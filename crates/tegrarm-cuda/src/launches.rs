@@ -3,7 +3,7 @@
 use crate::captures;
 use crate::context::Context;
 use crate::functions::{Function, function};
-use crate::graphs::Deed;
+use crate::graphs::Operation;
 use crate::machine::Size;
 use crate::numbers::*;
 use crate::pointers::{Ptr, at, copy_bytes};
@@ -116,7 +116,7 @@ pub fn launch(handle: usize, size: Size, stream: usize, params: Ptr<usize>, extr
     let function = function(handle)?;
     let (context, stream) = streams::find(stream)?;
     function.belongs_to(&context)?;
-    if captures::take(&stream, || Ok(Deed::Kernel(Arc::new(Launch::keep(handle, size, params, extra)?))))? {
+    if captures::take(&stream, || Ok(Operation::Kernel(Arc::new(Launch::keep(handle, size, params, extra)?))))? {
         return Ok(());
     }
     function.check(&size)?;

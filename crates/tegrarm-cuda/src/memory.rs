@@ -78,7 +78,9 @@ pub mod rows {
         if allocations::find(address).is_some_and(|(found, _)| found.address == address && can(found.kind)) {
             // CUDA's cuMemFree waits for the work that may use the memory. After a fault the memory is freed nevertheless.
             let finished = context.synchronize();
-            drop(allocations::remove(address, can));
+            if let Some(gone) = allocations::remove(address, can) {
+                crate::pools::ended(&gone);
+            }
             return finished;
         }
         fail!(CUDA_ERROR_INVALID_VALUE, "{address:#x} is not the address of an allocation")

@@ -3,7 +3,7 @@
 use crate::copies::shape_of;
 use crate::events::EVENTS;
 use crate::fills;
-use crate::graphs::{self, Deed, NODES};
+use crate::graphs::{self, NODES, Operation};
 use crate::launches::Launch;
 use crate::machine::Size;
 use crate::numbers::*;
@@ -16,18 +16,18 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 /// A launch. `other` is the kernel that is launched if the function is NULL.
-fn kernel(given: &KernelNode, other: usize) -> Answer<Deed> {
+fn kernel(given: &KernelNode, other: usize) -> Answer<Operation> {
     let handle = if given.function == 0 { other } else { given.function };
     let (grid, block, shared) = (given.grid, given.block, given.shared);
     let size = Size { grid, block, shared, cooperative: false };
-    Ok(Deed::Kernel(Arc::new(Launch::keep(handle, size, at(given.params), at(given.extra))?)))
+    Ok(Operation::Kernel(Arc::new(Launch::keep(handle, size, at(given.params), at(given.extra))?)))
 }
 
-fn kernel_of(given: Ptr<c_void>) -> Answer<Deed> {
+fn kernel_of(given: Ptr<c_void>) -> Answer<Operation> {
     kernel(&given.cast::<KernelNode>().get("nodeParams")?, 0)
 }
 
-fn kernel_of_2(given: Ptr<c_void>) -> Answer<Deed> {
+fn kernel_of_2(given: Ptr<c_void>) -> Answer<Operation> {
     let given = given.cast::<KernelNode2>().get("nodeParams")?;
     kernel(&first(&given), given.kernel)
 }
@@ -38,16 +38,16 @@ fn first(given: &KernelNode2) -> KernelNode {
 }
 
 /// A copy.
-fn copy(given: &Memcpy3d) -> Answer<Deed> {
-    Ok(Deed::Copy(Box::new((*given, shape_of(given)?))))
+fn copy(given: &Memcpy3d) -> Answer<Operation> {
+    Ok(Operation::Copy(Box::new((*given, shape_of(given)?))))
 }
 
-fn copy_of(given: Ptr<c_void>) -> Answer<Deed> {
+fn copy_of(given: Ptr<c_void>) -> Answer<Operation> {
     copy(&given.cast::<Memcpy3d>().get("copyParams")?)
 }
 
 /// A copy of a stream, which a capture keeps.
-pub fn captured_copy(shape: &Shape) -> Deed {
+pub fn captured_copy(shape: &Shape) -> Operation {
     let side = |end: &End| match &end.memory {
         Some((memory, offset)) if !memory.kind.is_host() => (CU_MEMORYTYPE_DEVICE, 0, memory.address + offset),
         _ => (CU_MEMORYTYPE_HOST, end.pointer as u64, 0),
@@ -80,11 +80,11 @@ pub fn captured_copy(shape: &Shape) -> Deed {
         height: shape.rows,
         depth: shape.layers,
     };
-    Deed::Copy(Box::new((described, shape.clone())))
+    Operation::Copy(Box::new((described, shape.clone())))
 }
 
 /// A fill.
-fn fill(given: &MemsetNode) -> Answer<Deed> {
+fn fill(given: &MemsetNode) -> Answer<Operation> {
     if !matches!(given.element, 1 | 2 | 4) || given.width == 0 || given.height == 0 {
         fail!(
             CUDA_ERROR_INVALID_VALUE,
@@ -96,43 +96,43 @@ fn fill(given: &MemsetNode) -> Answer<Deed> {
     }
     let size = given.element as usize;
     let made = fills::described(given.address, given.pitch, given.value, size, given.width, given.height)?;
-    Ok(Deed::Fill(*given, made))
+    Ok(Operation::Fill(*given, made))
 }
 
-fn fill_of(given: Ptr<c_void>) -> Answer<Deed> {
+fn fill_of(given: Ptr<c_void>) -> Answer<Operation> {
     fill(&given.cast::<MemsetNode>().get("memsetParams")?)
 }
 
 /// A fill of a stream, which a capture keeps.
-pub fn captured_fill(fill: &Fill) -> Deed {
+pub fn captured_fill(fill: &Fill) -> Operation {
     let Fill { to: (memory, offset), pitch, width, rows, value, size } = fill;
     let (address, value, element) = (memory.address + offset, *value, *size as u32);
-    Deed::Fill(MemsetNode { address, pitch: *pitch, value, element, width: *width, height: *rows }, fill.clone())
+    Operation::Fill(MemsetNode { address, pitch: *pitch, value, element, width: *width, height: *rows }, fill.clone())
 }
 
-fn host(given: &HostNode) -> Answer<Deed> {
+fn host(given: &HostNode) -> Answer<Operation> {
     if given.function == 0 {
         fail!(CUDA_ERROR_INVALID_VALUE, "fn is NULL");
     }
-    Ok(Deed::Host(*given))
+    Ok(Operation::Host(*given))
 }
 
-fn host_of(given: Ptr<c_void>) -> Answer<Deed> {
+fn host_of(given: Ptr<c_void>) -> Answer<Operation> {
     host(&given.cast::<HostNode>().get("nodeParams")?)
 }
 
-fn event(handle: usize, deed: fn(usize) -> Deed) -> Answer<Deed> {
+fn event(handle: usize, operation: fn(usize) -> Operation) -> Answer<Operation> {
     EVENTS.get(handle)?;
-    Ok(deed(handle))
+    Ok(operation(handle))
 }
 
 /// A graph of the program as a child of a node, which gets a copy of it.
-fn child(graph: usize) -> Answer<Deed> {
-    Ok(Deed::Child(graphs::copy(graph, true)?))
+fn child(graph: usize) -> Answer<Operation> {
+    Ok(Operation::Child(graphs::copy(graph, true)?))
 }
 
 /// What `CUgraphNodeParams` describes.
-fn any(given: Ptr<c_void>) -> Answer<Deed> {
+fn any(given: Ptr<c_void>) -> Answer<Operation> {
     let given = given.cast::<NodeParameters>();
     let kind = given.cast::<u32>().get("nodeParams")?;
     let all = given.get("nodeParams")?;
@@ -152,9 +152,9 @@ fn any(given: Ptr<c_void>) -> Answer<Deed> {
             )
         }
         CU_GRAPH_NODE_TYPE_GRAPH => child(all.union[0] as usize),
-        CU_GRAPH_NODE_TYPE_EMPTY => Ok(Deed::Empty),
-        CU_GRAPH_NODE_TYPE_WAIT_EVENT => event(all.union[0] as usize, Deed::Wait),
-        CU_GRAPH_NODE_TYPE_EVENT_RECORD => event(all.union[0] as usize, Deed::Record),
+        CU_GRAPH_NODE_TYPE_EMPTY => Ok(Operation::Empty),
+        CU_GRAPH_NODE_TYPE_WAIT_EVENT => event(all.union[0] as usize, Operation::Wait),
+        CU_GRAPH_NODE_TYPE_EVENT_RECORD => event(all.union[0] as usize, Operation::Record),
         other if other < CU_GRAPH_NODE_TYPE_RESERVED_16 => fail!(
             CUDA_ERROR_NOT_SUPPORTED,
             "a node of the type {other}: memory, semaphores, conditions and batches are refused"
@@ -164,19 +164,19 @@ fn any(given: Ptr<c_void>) -> Answer<Deed> {
 }
 
 /// Writes what a node does as `CUgraphNodeParams`.
-fn write_any(deed: &Deed, out: Ptr<c_void>) -> Answer {
-    let mut all = NodeParameters { kind: deed.kind(), reserved0: [0; 3], union: [0; 29], reserved2: 0 };
+fn write_any(operation: &Operation, out: Ptr<c_void>) -> Answer {
+    let mut all = NodeParameters { kind: operation.kind(), reserved0: [0; 3], union: [0; 29], reserved2: 0 };
     let inside: Ptr<c_void> = at(all.union.as_mut_ptr() as usize);
-    match deed {
-        Deed::Kernel(launch) => inside.cast::<KernelNode2>().set(written(launch), "nodeParams")?,
-        Deed::Copy(copy) => {
+    match operation {
+        Operation::Kernel(launch) => inside.cast::<KernelNode2>().set(written(launch), "nodeParams")?,
+        Operation::Copy(copy) => {
             let node = MemcpyNode { flags: 0, reserved: 0, context: 0, copy: copy.0 };
             inside.cast::<MemcpyNode>().set(node, "nodeParams")?;
         }
-        Deed::Fill(given, _) => inside.cast::<MemsetNode>().set(*given, "nodeParams")?,
-        Deed::Host(given) => inside.cast::<HostNode>().set(*given, "nodeParams")?,
-        Deed::Child(handle) | Deed::Wait(handle) | Deed::Record(handle) => all.union[0] = *handle as u64,
-        Deed::Empty => {}
+        Operation::Fill(given, _) => inside.cast::<MemsetNode>().set(*given, "nodeParams")?,
+        Operation::Host(given) => inside.cast::<HostNode>().set(*given, "nodeParams")?,
+        Operation::Child(handle) | Operation::Wait(handle) | Operation::Record(handle) => all.union[0] = *handle as u64,
+        Operation::Empty => {}
     }
     out.cast::<NodeParameters>().set(all, "nodeParams")
 }
@@ -199,10 +199,10 @@ pub mod rows {
     use crate::topology::plain;
 
     /// Adds a node.
-    fn add(out: Ptr<usize>, graph: usize, after: Ptr<usize>, count: usize, deed: Answer<Deed>) -> Answer {
+    fn add(out: Ptr<usize>, graph: usize, after: Ptr<usize>, count: usize, operation: Answer<Operation>) -> Answer {
         out.present("phGraphNode")?;
         graphs::GRAPHS.get(graph)?;
-        out.set(graphs::add(graph, after.list(count, "dependencies")?, deed?)?, "phGraphNode")
+        out.set(graphs::add(graph, after.list(count, "dependencies")?, operation?)?, "phGraphNode")
     }
 
     /// The functions of one type of node: to add one, to change it in a graph, and in an executable one.
@@ -243,7 +243,7 @@ pub mod rows {
     pub use cuGraphAddNode_v2 as cuGraphAddNode_v3;
 
     pub fn cuGraphAddEmptyNode(out: Ptr<usize>, graph: usize, after: Ptr<usize>, count: usize) -> Answer {
-        add(out, graph, after, count, Ok(Deed::Empty))
+        add(out, graph, after, count, Ok(Operation::Empty))
     }
 
     pub fn cuGraphAddMemcpyNode(
@@ -299,8 +299,8 @@ pub mod rows {
     }
 
     pub fn cuGraphChildGraphNodeGetGraph(node: usize, graph: Ptr<usize>) -> Answer {
-        match *NODES.get(node)?.deed.lock() {
-            Deed::Child(child) => graph.set(child, "phGraph"),
+        match *NODES.get(node)?.operation.lock() {
+            Operation::Child(child) => graph.set(child, "phGraph"),
             _ => fail!(CUDA_ERROR_INVALID_VALUE, "the node is not a child graph"),
         }
     }
@@ -310,8 +310,8 @@ pub mod rows {
     }
 
     pub fn cuGraphKernelNodeGetParams(node: usize, out: Ptr<c_void>) -> Answer {
-        match &*NODES.get(node)?.deed.lock() {
-            Deed::Kernel(launch) => {
+        match &*NODES.get(node)?.operation.lock() {
+            Operation::Kernel(launch) => {
                 let all = written(launch);
                 let function = if all.function == 0 { all.kernel } else { all.function };
                 out.cast::<KernelNode>().set(KernelNode { function, ..first(&all) }, "nodeParams")
@@ -324,7 +324,7 @@ pub mod rows {
     macro_rules! getter {
         ($name:ident, $kind:ty, $pattern:pat => $value:expr) => {
             pub fn $name(node: usize, out: Ptr<c_void>) -> Answer {
-                match &*NODES.get(node)?.deed.lock() {
+                match &*NODES.get(node)?.operation.lock() {
                     $pattern => out.cast::<$kind>().set($value, "nodeParams"),
                     _ => fail!(CUDA_ERROR_INVALID_VALUE, "the node has another type"),
                 }
@@ -332,35 +332,35 @@ pub mod rows {
         };
     }
 
-    getter!(cuGraphKernelNodeGetParams_v2, KernelNode2, Deed::Kernel(launch) => written(launch));
-    getter!(cuGraphMemcpyNodeGetParams, Memcpy3d, Deed::Copy(copy) => copy.0);
-    getter!(cuGraphMemsetNodeGetParams, MemsetNode, Deed::Fill(given, _) => *given);
-    getter!(cuGraphHostNodeGetParams, HostNode, Deed::Host(given) => *given);
+    getter!(cuGraphKernelNodeGetParams_v2, KernelNode2, Operation::Kernel(launch) => written(launch));
+    getter!(cuGraphMemcpyNodeGetParams, Memcpy3d, Operation::Copy(copy) => copy.0);
+    getter!(cuGraphMemsetNodeGetParams, MemsetNode, Operation::Fill(given, _) => *given);
+    getter!(cuGraphHostNodeGetParams, HostNode, Operation::Host(given) => *given);
 
     pub fn cuGraphNodeGetParams(node: usize, out: Ptr<c_void>) -> Answer {
-        write_any(&NODES.get(node)?.deed.lock(), out)
+        write_any(&NODES.get(node)?.operation.lock(), out)
     }
 
     /// The functions of one type of node with an event.
     macro_rules! event_nodes {
-        ($add:ident, $get:ident, $set:ident, $set_exec:ident, $deed:path) => {
+        ($add:ident, $get:ident, $set:ident, $set_exec:ident, $operation:path) => {
             pub fn $add(out: Ptr<usize>, graph: usize, after: Ptr<usize>, count: usize, handle: usize) -> Answer {
-                add(out, graph, after, count, event(handle, $deed))
+                add(out, graph, after, count, event(handle, $operation))
             }
 
             pub fn $get(node: usize, out: Ptr<usize>) -> Answer {
-                match *NODES.get(node)?.deed.lock() {
-                    $deed(event) => out.set(event, "event_out"),
+                match *NODES.get(node)?.operation.lock() {
+                    $operation(event) => out.set(event, "event_out"),
                     _ => fail!(CUDA_ERROR_INVALID_VALUE, "the node has another type"),
                 }
             }
 
             pub fn $set(node: usize, handle: usize) -> Answer {
-                graphs::change(node, event(handle, $deed)?)
+                graphs::change(node, event(handle, $operation)?)
             }
 
             pub fn $set_exec(exec: usize, node: usize, handle: usize) -> Answer {
-                EXECS.get(exec)?.change(node, event(handle, $deed)?)
+                EXECS.get(exec)?.change(node, event(handle, $operation)?)
             }
         };
     }
@@ -370,20 +370,20 @@ pub mod rows {
         cuGraphEventRecordNodeGetEvent,
         cuGraphEventRecordNodeSetEvent,
         cuGraphExecEventRecordNodeSetEvent,
-        Deed::Record
+        Operation::Record
     );
     event_nodes!(
         cuGraphAddEventWaitNode,
         cuGraphEventWaitNodeGetEvent,
         cuGraphEventWaitNodeSetEvent,
         cuGraphExecEventWaitNodeSetEvent,
-        Deed::Wait
+        Operation::Wait
     );
 
     /// The launch of a node.
     fn launch_of(node: usize) -> Answer<Arc<Launch>> {
-        match &*NODES.get(node)?.deed.lock() {
-            Deed::Kernel(launch) => Ok(launch.clone()),
+        match &*NODES.get(node)?.operation.lock() {
+            Operation::Kernel(launch) => Ok(launch.clone()),
             _ => fail!(CUDA_ERROR_INVALID_VALUE, "the node is not a launch"),
         }
     }
@@ -405,11 +405,11 @@ pub mod rows {
         if attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE {
             return Ok(());
         }
-        graphs::change(node, Deed::Kernel(Arc::new(launch.cooperative(cooperative)?)))
+        graphs::change(node, Operation::Kernel(Arc::new(launch.cooperative(cooperative)?)))
     }
 
     pub fn cuGraphKernelNodeCopyAttributes(to: usize, from: usize) -> Answer {
         let (old, cooperative) = (launch_of(to)?, launch_of(from)?.size.cooperative);
-        graphs::change(to, Deed::Kernel(Arc::new(old.cooperative(cooperative)?)))
+        graphs::change(to, Operation::Kernel(Arc::new(old.cooperative(cooperative)?)))
     }
 }

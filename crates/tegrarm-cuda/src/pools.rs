@@ -38,6 +38,15 @@ impl Pool {
     }
 }
 
+/// Counts that memory is not in use any more, if it came from a pool.
+pub fn ended(memory: &allocations::Allocation) {
+    if let Kind::Pool(pool) = memory.kind
+        && let Some(pool) = POOLS.find(pool)
+    {
+        pool.used.fetch_sub(memory.size, Ordering::Relaxed);
+    }
+}
+
 /// The pool of the device with which a program starts.
 fn default_pool() -> Answer<usize> {
     static DEFAULT: Mutex<usize> = Mutex::new(0);
@@ -88,11 +97,7 @@ pub mod rows {
         let Some(gone) = allocations::remove(address, can) else {
             fail!(CUDA_ERROR_INVALID_VALUE, "{address:#x} is not the address of an allocation")
         };
-        if let Kind::Pool(pool) = gone.kind
-            && let Some(pool) = POOLS.find(pool)
-        {
-            pool.used.fetch_sub(gone.size, Ordering::Relaxed);
-        }
+        ended(&gone);
         // libtegrarm itself keeps the memory until the work that the device has now has finished: so nothing waits here.
         context.submit(&stream, |queue| queue.fence())?;
         drop(gone);

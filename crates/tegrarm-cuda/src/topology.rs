@@ -1,6 +1,6 @@
 //! What is asked of graphs and nodes: which nodes and edges there are, clones, numbers, and the picture.
 
-use crate::graphs::{self, Deed, GRAPHS, NODES};
+use crate::graphs::{self, GRAPHS, NODES, Operation};
 use crate::numbers::*;
 use crate::pointers::Ptr;
 use crate::result::{Answer, fail};
@@ -63,19 +63,19 @@ fn edges(graph: usize) -> Answer<(Vec<usize>, Vec<usize>)> {
 }
 
 /// What a node is called in the picture.
-fn label(deed: &Deed) -> String {
-    match deed {
-        Deed::Empty => "EMPTY".to_owned(),
-        Deed::Kernel(launch) => {
+fn label(operation: &Operation) -> String {
+    match operation {
+        Operation::Empty => "EMPTY".to_owned(),
+        Operation::Kernel(launch) => {
             let (grid, block) = (launch.size.grid, launch.size.block);
             format!("{}\\ngrid {grid:?}, block {block:?}", launch.function.name.to_string_lossy())
         }
-        Deed::Copy(copy) => format!("MEMCPY\\n{} bytes", copy.1.bytes()),
-        Deed::Fill(given, _) => format!("MEMSET\\n{} x {} at {:#x}", given.width, given.height, given.address),
-        Deed::Host(host) => format!("HOST\\n{:#x}({:#x})", host.function, host.user),
-        Deed::Record(event) => format!("EVENT_RECORD\\n{event:#x}"),
-        Deed::Wait(event) => format!("WAIT_EVENT\\n{event:#x}"),
-        Deed::Child(graph) => format!("GRAPH\\n{graph:#x}"),
+        Operation::Copy(copy) => format!("MEMCPY\\n{} bytes", copy.1.bytes()),
+        Operation::Fill(given, _) => format!("MEMSET\\n{} x {} at {:#x}", given.width, given.height, given.address),
+        Operation::Host(host) => format!("HOST\\n{:#x}({:#x})", host.function, host.user),
+        Operation::Record(event) => format!("EVENT_RECORD\\n{event:#x}"),
+        Operation::Wait(event) => format!("WAIT_EVENT\\n{event:#x}"),
+        Operation::Child(graph) => format!("GRAPH\\n{graph:#x}"),
     }
 }
 
@@ -87,10 +87,10 @@ fn picture(graph: usize, text: &mut String) -> Answer {
     let _ = writeln!(text, "subgraph cluster_{} {{\nlabel=\"graph_{}\"", found.id, found.id);
     for node in &nodes {
         let node = NODES.get(*node)?;
-        let deed = node.deed.lock().clone();
-        let label = label(&deed).replace('"', "'");
+        let operation = node.operation.lock().clone();
+        let label = label(&operation).replace('"', "'");
         let _ = writeln!(text, "\"graph_{}_node_{}\" [label=\"{}\\n{label}\"]", found.id, node.id, node.id);
-        if let Deed::Child(child) = deed {
+        if let Operation::Child(child) = operation {
             children.push(child);
         }
     }
@@ -143,7 +143,7 @@ pub mod rows {
     }
 
     pub fn cuGraphNodeGetType(node: usize, kind: Ptr<u32>) -> Answer {
-        kind.set(NODES.get(node)?.deed.lock().kind(), "type")
+        kind.set(NODES.get(node)?.operation.lock().kind(), "type")
     }
 
     pub fn cuGraphGetNodes(graph: usize, out: Ptr<usize>, count: Ptr<usize>) -> Answer {

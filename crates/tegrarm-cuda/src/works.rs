@@ -3,7 +3,7 @@
 use crate::allocations::Allocation;
 use crate::captures;
 use crate::context::Context;
-use crate::graphs::Deed;
+use crate::graphs::Operation;
 use crate::machine::Queue;
 use crate::nodes::{captured_copy, captured_fill};
 use crate::numbers::*;
@@ -54,18 +54,18 @@ pub enum Work {
 
 impl Work {
     /// The node of a graph that does it.
-    fn deed(&self) -> Deed {
+    fn operation(&self) -> Operation {
         match self {
             Work::Copy(shape) => captured_copy(shape),
             Work::Fill(fill) => captured_fill(fill),
-            Work::Host { function, user } => Deed::Host(HostNode { function: *function, user: *user }),
+            Work::Host { function, user } => Operation::Host(HostNode { function: *function, user: *user }),
         }
     }
 }
 
 /// Gives a stream work.
 pub fn give(context: &Context, stream: &Stream, work: &Work) -> Answer {
-    if captures::take(stream, || Ok(work.deed()))? {
+    if captures::take(stream, || Ok(work.operation()))? {
         return context.alive();
     }
     match work {

@@ -1,0 +1,207 @@
+"""Memory of the CUDA library: copies of rows and layers against numpy, managed and registered memory, pools, default streams, fork."""
+
+import ctypes
+import os
+import threading
+from collections.abc import Iterator
+
+import cuda_driver as driver
+import numpy
+import pytest
+from cuda_driver import HOST_FUNCTION, array, call, code, out, read
+from hypothesis import given, settings
+from hypothesis import strategies as draw
+from test_cuda_graphs import Memcpy3d
+
+N = 1000
+DATA = numpy.arange(N, dtype=numpy.float32)
+HOST, DEVICE, UNIFIED = 1, 2, 4
+
+
+class Memcpy2d(ctypes.Structure):
+    _fields_ = [(side + name, ctypes.c_uint64) for side in ("src_", "dst_")
+                for name in ("x", "y", "type", "host", "device", "array", "pitch")] + [
+                    ("width", ctypes.c_size_t), ("height", ctypes.c_size_t)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def context() -> Iterator[int]:
+    with driver.context() as made:
+        yield made
+
+
+def end(made: ctypes.Structure, side: str, kind: int, data: numpy.ndarray, address: int, position: tuple[int, ...]) -> None:
+    """Fills in one side of a copy: bytes in an array of two or three dimensions, which is at an address."""
+    setattr(made, side + "type", kind)
+    setattr(made, side + ("host" if kind == HOST else "device"), address)
+    setattr(made, side + "pitch", data.shape[-1])
+    for name, value in zip("zyx" if data.ndim == 3 else "yx", position, strict=True):
+        setattr(made, side + name, value)
+    if data.ndim == 3:
+        setattr(made, side + "height", data.shape[1])
+
+
+boxes = draw.lists(draw.tuples(draw.integers(1, 9), draw.integers(0, 3), draw.integers(0, 3), draw.integers(0, 5), draw.integers(0, 5)),
+                   min_size=2, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(boxes, draw.sampled_from([(HOST, DEVICE), (DEVICE, HOST), (DEVICE, DEVICE), (UNIFIED, UNIFIED)]), draw.booleans(), draw.randoms())
+def test_copies_of_boxes_are_numpys(box, kinds, waits, chance) -> None:
+    size = [length for length, *_ in box]
+    arrays, addresses = [], []
+    copy = Memcpy3d() if len(box) == 3 else Memcpy2d()
+    for side, kind, at in zip(("src_", "dst_"), kinds, (1, 2), strict=True):
+        position = tuple(one[at] for one in box)
+        shape = [length + first + one[at + 2] for length, first, one in zip(size, position, box, strict=True)]
+        data = numpy.frombuffer(chance.randbytes(int(numpy.prod(shape))), numpy.uint8).reshape(shape).copy()
+        address = data.ctypes.data if kind == HOST else array(data)
+        end(copy, side, kind, data, address, position)
+        arrays.append(data)
+        addresses.append(address)
+    if len(size) == 3:
+        copy.depth, copy.height, copy.width = size
+    else:
+        copy.height, copy.width = size
+    there, here = (tuple(slice(one[at], one[at] + one[0]) for one in box) for at in (2, 1))
+    expected = arrays[1].copy()
+    expected[there] = arrays[0][here]
+    name = f"cuMemcpy{len(box)}D"
+    if waits:
+        call(f"{name}_v2", ctypes.byref(copy))
+    else:
+        call(f"{name}Async_v2", ctypes.byref(copy), 0)
+        call("cuStreamSynchronize", 0)
+    result = arrays[1] if kinds[1] == HOST else read(addresses[1], arrays[1])
+    assert (result == expected).all()
+    for kind, address in zip(kinds, addresses, strict=True):
+        if kind != HOST:
+            call("cuMemFree_v2", address)
+
+
+def test_copies_that_leave_their_memory_are_refused() -> None:
+    a = array(numpy.zeros(64, numpy.uint8))
+    copy = Memcpy2d(src_type=DEVICE, src_device=a, src_pitch=8, dst_type=DEVICE, dst_device=a, dst_pitch=8, width=8, height=9)
+    assert code("cuMemcpy2D_v2", ctypes.byref(copy)) == 1
+    copy.height, copy.src_pitch = 8, 7
+    assert code("cuMemcpy2D_v2", ctypes.byref(copy)) == 1
+    copy.src_pitch, copy.src_type = 8, 3
+    assert code("cuMemcpy2D_v2", ctypes.byref(copy)) == 801
+    assert code("cuMemcpyDtoD_v2", a, a + 1, 64) == 1
+
+
+def test_pitched_memory_and_fills_of_rows() -> None:
+    pitch = ctypes.c_size_t()
+    a = out("cuMemAllocPitch_v2", ctypes.byref(pitch), 100, 7, ctypes.c_uint(4))
+    assert pitch.value == 512
+    whole = numpy.zeros((7, pitch.value), numpy.uint8)
+    call("cuMemsetD8_v2", a, ctypes.c_ubyte(0), whole.nbytes)
+    call("cuMemsetD2D8_v2", a, pitch.value, ctypes.c_ubyte(5), 100, 7)
+    call("cuMemsetD2D16_v2", a + 2, pitch.value, ctypes.c_ushort(0x0102), 3, 4)
+    call("cuMemsetD2D32_v2", a + 512, pitch.value, ctypes.c_uint(0x01020304), 2, 2)
+    whole[:, :100] = 5
+    whole[:4, 2:8].view(numpy.uint16)[:] = 0x0102
+    whole[1:3, :8].view(numpy.uint32)[:] = 0x01020304
+    assert (read(a, whole) == whole).all()
+    assert code("cuMemsetD2D32_v2", a + 1, pitch.value, ctypes.c_uint(1), 2, 2) == 1
+
+
+def test_managed_memory_has_one_address() -> None:
+    a = out("cuMemAllocManaged", DATA.nbytes, ctypes.c_uint(1))
+    seen = numpy.frombuffer((ctypes.c_float * N).from_address(a), numpy.float32)
+    seen[:] = DATA
+    add = driver.function(driver.module(), "add")
+    driver.launch(add, 8, 128, 0, a, 2.0, ctypes.c_int(N))
+    call("cuCtxSynchronize")
+    assert (seen == DATA + 2).all()
+    call("cuMemAdvise", a, DATA.nbytes, ctypes.c_uint(1), ctypes.c_int(0))
+    call("cuMemPrefetchAsync", a, DATA.nbytes, ctypes.c_int(0), 0)
+    managed = ctypes.c_uint()
+    call("cuPointerGetAttribute", ctypes.byref(managed), ctypes.c_uint(8), a)
+    assert managed.value == 1
+    # The CPU sees a fill of managed and of pinned memory when the call returns.
+    pinned = out("cuMemHostAlloc", 4 * N, ctypes.c_uint(0))
+    for address in (a, pinned):
+        driver.launch(add, 8, 128, 0, a, 2.0, ctypes.c_int(N))
+        call("cuMemsetD32_v2", address, ctypes.c_uint(7), N)
+        assert set((ctypes.c_uint * N).from_address(address)) == {7}
+    call("cuMemFreeHost", pinned)
+    call("cuMemFree_v2", a)
+
+
+def test_registered_memory_of_the_program() -> None:
+    room = numpy.zeros(3 * 4096, numpy.float32)
+    part = room[500:500 + N]
+    call("cuMemHostRegister_v2", part, part.nbytes, ctypes.c_uint(2))
+    assert code("cuMemHostRegister_v2", part, part.nbytes, ctypes.c_uint(2)) == 712
+    a = out("cuMemHostGetDevicePointer_v2", part, ctypes.c_uint(0))
+    part[:] = DATA
+    driver.launch(driver.function(driver.module(), "add"), 8, 128, 0, a, 2.0, ctypes.c_int(N))
+    call("cuCtxSynchronize")
+    assert (part == DATA + 2).all() and not room[:500].any() and not room[500 + N:].any()
+    call("cuMemHostUnregister", part)
+    assert code("cuMemHostUnregister", part) == 713 and (part == DATA + 2).all()
+
+
+def test_pools_count_what_is_in_use() -> None:
+    pool = out("cuDeviceGetDefaultMemPool", ctypes.c_int(0))
+    on = out("cuStreamCreate", ctypes.c_uint(0))
+
+    def used() -> int:
+        number = ctypes.c_uint64()
+        call("cuMemPoolGetAttribute", pool, ctypes.c_uint(7), ctypes.byref(number))
+        return number.value
+
+    before = used()
+    first, second = out("cuMemAllocAsync", 1 << 16, on), out("cuMemAllocAsync", 1 << 12, on)
+    assert used() - before == (1 << 16) + (1 << 12)
+    call("cuMemsetD8Async", first, ctypes.c_ubyte(9), 1 << 16, on)
+    call("cuMemFreeAsync", first, on)
+    call("cuMemFree_v2", second)  # what an asynchronous call allocated may be freed by the other one
+    assert used() == before
+    assert code("cuMemFreeAsync", first, on) == 1 and code("cuMemPoolDestroy", pool) == 1
+    call("cuStreamSynchronize", on)
+
+
+def test_default_streams_wait_as_cuda_says() -> None:
+    """A function of the CPU that waits holds one stream: which other streams go on meanwhile?"""
+    a = array(DATA)
+    free, blocking = out("cuStreamCreate", ctypes.c_uint(1)), out("cuStreamCreate", ctypes.c_uint(0))
+    for name, held, goes_on in [("cuStreamQuery", 0, [free]), ("cuStreamQuery", blocking, [free]),
+                                ("cuStreamQuery_ptsz", 0, [free, blocking])]:
+        gate = threading.Event()
+        function = HOST_FUNCTION(lambda user, gate=gate: gate.wait(60) and None)
+        call("cuLaunchHostFunc_ptsz" if name.endswith("_ptsz") else "cuLaunchHostFunc", held, function, None)
+        for other in goes_on:
+            call("cuMemsetD32Async", a, ctypes.c_uint(1), N, other)
+            call("cuStreamSynchronize", other)
+        assert code(name, held) == 600
+        # The legacy default stream waits for blocking streams and for the threads' own, and these for it.
+        assert code("cuStreamQuery", 0) == 600
+        gate.set()
+        call("cuCtxSynchronize")
+    call("cuMemcpyHtoD_v2_ptds", a, DATA, DATA.nbytes)
+    assert (read(a, DATA) == DATA).all()
+
+
+def test_a_child_of_fork_begins_anew() -> None:
+    """With NVIDIA's driver, a child of fork(2) has no CUDA. Here it has nothing of its parent, and may call cuInit."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            assert code("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), 64) == 3 == code("cuCtxSynchronize")
+            call("cuInit", ctypes.c_uint(0))
+            assert code("cuCtxSynchronize") == 201
+            call("cuCtxSetCurrent", out("cuDevicePrimaryCtxRetain", ctypes.c_int(0)))
+            mine = array(DATA)
+            driver.launch(driver.function(driver.module(), "add"), 8, 128, 0, mine, 2.0, ctypes.c_int(N))
+            assert (read(mine, DATA) == DATA + 2).all()
+            call("cuDevicePrimaryCtxRelease_v2", ctypes.c_int(0))
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    a = array(DATA)
+    assert (read(a, DATA) == DATA).all()
