@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -202,3 +203,34 @@ def test_tegrarm_run_puts_it_in_front_and_doctor_says_so(python) -> None:
     report = json.loads(python(["-m", "tegrarm", "run", "--cuda", "--", sys.executable, "-m", "tegrarm", "doctor", "--json"]))
     says = next(check["says"] for check in report["checks"] if check["name"] == "CUDA")
     assert re.search(r"lib(tegrarm_)?cuda.so(.1)? \(ours\), CUDA 1\d\.\d+, finds Orin \(ga10b\)$", says), says
+
+
+JIT = """
+import numpy
+from tinygrad import Tensor, TinyJit
+from tinygrad.device import Device
+assert Device.DEFAULT == "CUDA"
+@TinyJit
+def step(a, b): return (a @ b).relu().realize(), ((a + b).sum(0) * 2).realize()
+for turn in range(4):
+    a, b = (numpy.random.default_rng(turn + n).standard_normal((16, 16), dtype=numpy.float32) for n in (0, 9))
+    product, total = step(Tensor(a).realize(), Tensor(b).realize())
+    assert numpy.allclose(product.numpy(), numpy.maximum(a @ b, 0), atol=1e-5)
+    assert numpy.allclose(total.numpy(), 2 * (a + b).sum(0), atol=1e-5)
+print("as numpy")
+"""
+
+
+def test_tinygrads_jit_makes_graphs(python) -> None:
+    assert python(["-m", "tegrarm", "run", "--cuda", "--", sys.executable, "-c", JIT], env={"DEV": "CUDA"}) == "as numpy\n"
+
+
+@pytest.mark.parametrize("major", [12, 13])
+def test_a_c_program_for_nvidias_header(python, tmp_path: pathlib.Path, major: int) -> None:
+    program = tmp_path / "program"
+    if not (cc := shutil.which("cc")):
+        pytest.skip("no C compiler")
+    subprocess.run([cc, "-std=c17", "-Wall", "-Werror", f"-I{cuda_rows.find(SITE, major)}", ROOT / "examples/c/cuda_vecadd.c", "-o", program,
+                    f"-L{LIBRARY.parent}", "-lcuda"], check=True, timeout=100)
+    image = str(ROOT / "tests/data/cubin/vecadd.nvrtc.cubin")
+    assert python(["-m", "tegrarm", "run", "--cuda", "--", str(program), image]) == "Orin (ga10b): 1000 sums are right\n"
