@@ -315,3 +315,69 @@ fn freed_pages_are_the_callers_although_a_replay_has_them() {
     assert!(device.query(fence).unwrap(), "the pages are given back while the GPU writes them");
     assert_eq!(pages.floats()[..128], [2.0; 128]);
 }
+
+/// A board that refuses large buffers although memory is free.
+fn refusing(refusals: tegra_sim::Refusals) -> (Arc<common::Board>, Arc<Device>) {
+    let config = tegra_sim::SimConfig { mem_total: 512 << 20, ..tegra_sim::SimConfig::new(tegra_sim::Chip::OrinNano) };
+    let sim = tegra_sim::SimKmd::new(config.refusing(refusals).unwrap());
+    let board = Arc::new(common::Board::Virtual(sim));
+    let rm = Arc::new(Rm::new(board.clone(), CacheMode::WriteCombine));
+    (board, Device::open(&rm, 0).unwrap())
+}
+
+#[test]
+fn a_large_buffer_is_made_of_pieces_when_the_kernel_refuses_it_at_once() {
+    for refusals in [tegra_sim::Refusals::Fragmented, tegra_sim::Refusals::Cve202533177] {
+        let (board, device) = refusing(refusals);
+        let before = board.census().unwrap();
+        const SIZE: u64 = 400 << 20;
+        let buffer = device.alloc(SIZE, Cache::Cached).unwrap();
+        assert_eq!(buffer.size(), SIZE);
+        // A copy of the engine crosses the borders of pieces, for which the buffer's addresses follow each other.
+        let small = device.alloc(4 << 20, Cache::Cached).unwrap();
+        let pattern: Vec<u8> = (0..4 << 20).map(|i: u32| (i / 3) as u8).collect();
+        small.write(0, &pattern).unwrap();
+        for at in (0..SIZE - (4 << 20)).step_by(30 << 20) {
+            device.wait(device.copy(&buffer, at, &small, 0, 4 << 20).unwrap(), DEADLINE).unwrap();
+            let mut found = vec![0; 4 << 20];
+            buffer.read(at, &mut found).unwrap();
+            assert!(found == pattern, "{refusals:?} at {at:#x}");
+        }
+        let refused = buffer.export().unwrap_err();
+        assert_eq!(refused.status, NV_ERR_NOT_SUPPORTED);
+        assert!(refused.text.contains("pieces"), "{}", refused.text);
+        drop((buffer, small));
+        let after = board.census().unwrap();
+        assert_eq!((after.memory, after.handles), (before.memory, before.handles), "{refusals:?}");
+    }
+}
+
+#[test]
+fn a_buffer_that_is_refused_leaves_nothing_and_the_sentence_says_what_helps() {
+    let (board, device) = refusing(tegra_sim::Refusals::Cve202533177);
+    let before = board.census().unwrap();
+    // Memory for others than the device, of which RM's clients are: one object, at once.
+    let error = tegrarm::runtime::memory::Memory::new(device.session(), 400 << 20, Cache::Cached).err().unwrap();
+    assert_eq!(error.status, NV_ERR_NO_MEMORY);
+    for part in ["419430400 bytes are wanted", "L4T 36.4.7", "CVE-2025-33177", "L4T 36.5", "drop_caches"] {
+        assert!(error.text.contains(part), "{part}: {}", error.text);
+    }
+    let error = device.alloc(600 << 20, Cache::Cached).err().unwrap();
+    assert!(error.text.contains("are available: free some") && !error.text.contains("CVE"), "{}", error.text);
+    assert_eq!(board.census().unwrap(), before);
+}
+
+/// The room for the machine code of a module that is gone is given back before a buffer is refused.
+#[test]
+fn memory_that_is_kept_for_later_is_freed_first() {
+    let (board, _, device) = open();
+    if !board.is_fresh() {
+        return;
+    }
+    drop(vecadd(&device));
+    let free = device.memory().unwrap().0;
+    let all = device.alloc(free, Cache::Cached).unwrap();
+    let kept = device.alloc(1 << 20, Cache::Cached).unwrap();
+    assert!(device.alloc(1 << 20, Cache::Cached).is_err());
+    drop((all, kept));
+}

@@ -25,6 +25,7 @@ def changing(root: str) -> tuple[tuple[str, str], ...]:
     """What differs between runs. The checkout comes first, because it may lie in a folder that another pattern names."""
     return ((re.escape(root), "…"), (r"0x[0-9a-f]{6,}", "0x…"), (r"/tmp/[^\s:,]+", "…"), (r"\b\d+ (MiB|ms|s)\b", r"… \1"),
             (r"\b[\d.]+m?s\b", "… ms"), (r"(SM|channel|descriptor) \d+", r"\1 …"), (r"\b\d+ calls", "… calls"),
+            (r"\b\d+ are available", "… are available"),
             (r"offset 0x[0-9a-f]{2,}", "offset 0x…"))
 
 

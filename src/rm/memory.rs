@@ -1,6 +1,7 @@
 //! Memory objects.
 
 use super::gpu::Gpu;
+use super::refused;
 use super::store::{Overlay, Store};
 use super::vaspace::{MapRequest, VaSpace};
 use crate::status::{RmResult, fail};
@@ -117,7 +118,8 @@ impl Memory {
     pub fn new(gpu: &Arc<Gpu>, size: u64, traits: Traits) -> RmResult<Memory> {
         let untouched = traits.notifier && size > UNTOUCHED;
         let cache = traits.coherency.unwrap_or(CacheMode::InnerCacheable);
-        let store = Store::new(&gpu.nvmap, if untouched { UNTOUCHED } else { size }, cache)?;
+        let store = Store::new(&gpu.nvmap, if untouched { UNTOUCHED } else { size }, cache);
+        let store = store.map_err(|e| refused::explain(&**gpu.kmd(), size, e))?;
         let size = if untouched { size.next_multiple_of(PAGE) } else { store.size() };
         Ok(Memory::with(gpu, size, traits, Content::of(store, untouched)))
     }
@@ -201,7 +203,8 @@ impl Memory {
         if !content.untouched {
             return Ok(());
         }
-        let full = Store::new(&self.gpu.nvmap, self.size, CacheMode::InnerCacheable)?;
+        let full = Store::new(&self.gpu.nvmap, self.size, CacheMode::InnerCacheable);
+        let full = full.map_err(|e| refused::explain(&**self.gpu.kmd(), self.size, e))?;
         if content.handed_out {
             let first_page = Overlay::new(content.store.backing(), 0);
             full.cover(&first_page)?;

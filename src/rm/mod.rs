@@ -24,6 +24,7 @@ mod os_memory;
 pub(crate) mod params;
 pub mod profile;
 mod profiler;
+mod refused;
 mod report;
 mod store;
 pub mod syncpoints;

@@ -141,11 +141,41 @@ const ORIN_NX: ChipData = ChipData {
     dram_bandwidth: 102_400_000_000,
     ..AGX_ORIN
 };
+/// MAXN_SUPER of JetPack 6.2 (docs/hardware/nvgpu-nodes.md#super-modes).
+const ORIN_NX_SUPER: ChipData = ChipData {
+    frequencies: &[
+        306_000_000,
+        408_000_000,
+        510_000_000,
+        612_000_000,
+        714_000_000,
+        816_000_000,
+        918_000_000,
+        1_020_000_000,
+        1_122_000_000,
+        1_173_000_000,
+    ],
+    ..ORIN_NX
+};
 const ORIN_NANO: ChipData = ChipData {
     tpc_masks: &[0xf, 0],
     frequencies: &[306_000_000, 408_000_000, 510_000_000, 624_750_000],
     dram_bandwidth: 68_000_000_000,
     ..AGX_ORIN
+};
+const ORIN_NANO_SUPER: ChipData = ChipData {
+    frequencies: &[
+        306_000_000,
+        408_000_000,
+        510_000_000,
+        612_000_000,
+        714_000_000,
+        816_000_000,
+        918_000_000,
+        1_020_000_000,
+    ],
+    dram_bandwidth: 102_000_000_000,
+    ..ORIN_NANO
 };
 const GV11B: ChipData = ChipData {
     arch: 0x150,
@@ -189,7 +219,9 @@ impl ChipData {
             Chip::AgxOrin => &AGX_ORIN,
             Chip::AgxOrinPowerGated => &AGX_ORIN_PG,
             Chip::OrinNx => &ORIN_NX,
+            Chip::OrinNxSuper => &ORIN_NX_SUPER,
             Chip::OrinNano => &ORIN_NANO,
+            Chip::OrinNanoSuper => &ORIN_NANO_SUPER,
             Chip::Gv11b => &GV11B,
         }
     }

@@ -15,8 +15,12 @@ pub enum Chip {
     AgxOrinPowerGated,
     /// Jetson Orin NX 16 GB: ga10b with 8 SMs.
     OrinNx,
+    /// The same module in the power mode MAXN_SUPER of JetPack 6.2: a higher clock.
+    OrinNxSuper,
     /// Jetson Orin Nano 8 GB: ga10b with 8 SMs.
     OrinNano,
+    /// The same module in the power mode MAXN_SUPER ("Orin Nano Super"): a higher clock and faster memory.
+    OrinNanoSuper,
     /// Jetson AGX Xavier: gv11b (Volta). It has class numbers and ioctls only, because its machine code is not
     /// simulated.
     Gv11b,
@@ -31,6 +35,17 @@ pub enum Clock {
     Model,
 }
 
+/// Which allocations nvmap refuses although memory is free (docs/hardware/nvmap.md#refusals).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusals {
+    /// None, as on most releases.
+    None,
+    /// Those that the security fix of L4T 36.4.7 and 35.6.3 refuses.
+    Cve202533177,
+    /// Those that are large, as on boards whose memory is in pieces after hours of work.
+    Fragmented,
+}
+
 /// The configuration of a virtual board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimConfig {
@@ -40,6 +55,8 @@ pub struct SimConfig {
     pub l4t: L4t,
     /// The MemTotal in bytes.
     pub mem_total: u64,
+    /// What nvmap refuses although memory is free (`TEGRARM_SIM_NVMAP`).
+    pub refusals: Refusals,
     /// True if work is executed deterministically, one step of one channel at a time (`TEGRARM_SIM_STEP=1`).
     pub step: bool,
     /// True if the kernel refuses calls that a board accepts and that are believed to freeze a board
@@ -71,12 +88,16 @@ const CHIPS: &[(&str, Chip)] = &[
     ("agx-orin", Chip::AgxOrin),
     ("agx-orin-pg", Chip::AgxOrinPowerGated),
     ("orin-nx", Chip::OrinNx),
+    ("orin-nx-super", Chip::OrinNxSuper),
     ("orin-nano", Chip::OrinNano),
+    ("orin-nano-super", Chip::OrinNanoSuper),
     ("gv11b", Chip::Gv11b),
 ];
 const RELEASES: &[(&str, L4t)] = &[("r36", L4t::R36), ("r35", L4t::R35), ("r35.4", L4t::R35_4), ("r39", L4t::R39)];
 const SWITCH: &[(&str, bool)] = &[("0", false), ("1", true)];
 const CLOCKS: &[(&str, Clock)] = &[("host", Clock::Host), ("model", Clock::Model)];
+const REFUSALS: &[(&str, Refusals)] =
+    &[("plain", Refusals::None), ("cve-2025-33177", Refusals::Cve202533177), ("fragmented", Refusals::Fragmented)];
 
 impl Clock {
     /// The name that `--clock` and `TEGRARM_SIM_CLOCK` accept.
@@ -99,11 +120,25 @@ impl SimConfig {
             chip,
             l4t: L4t::R36,
             mem_total: mem_total(chip),
+            refusals: Refusals::None,
             step: false,
             strict: false,
             checks: Checks::default(),
             clock: Clock::Host,
         }
+    }
+
+    /// The same board with an nvmap that refuses more.
+    ///
+    /// # Errors
+    /// The fix of CVE-2025-33177 on a release that does not have it: it is in 35.6.3 and in 36.4.7.
+    pub fn refusing(self, refusals: Refusals) -> Result<SimConfig, ConfigError> {
+        if refusals == Refusals::Cve202533177 && !matches!(self.l4t, L4t::R35_4 | L4t::R36) {
+            let value = format!("cve-2025-33177 with the release {}", self.l4t.name());
+            let allowed = "plain, fragmented, or cve-2025-33177 with r36 or r35.4".to_owned();
+            return Err(ConfigError { variable: "TEGRARM_SIM_NVMAP", value, allowed });
+        }
+        Ok(SimConfig { refusals, ..self })
     }
 
     /// The same module on another release.
@@ -112,9 +147,9 @@ impl SimConfig {
         SimConfig { l4t, ..self }
     }
 
-    /// What `TEGRARM_SIM_CHIP` (agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b), `TEGRARM_SIM_L4T` (r36, r35,
-    /// r35.4, r39), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) and `TEGRARM_SIM_CLOCK` (host, model) say, and
-    /// `TEGRARM_SIM_STATS` may; the first of each when unset. `TEGRARM_SIM_CHECK` names checks, divided by commas, and none when unset. The memory is the
+    /// What `TEGRARM_SIM_CHIP`, `TEGRARM_SIM_L4T` (r36, r35, r35.4, r39), `TEGRARM_SIM_NVMAP` (plain,
+    /// cve-2025-33177, fragmented), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) and `TEGRARM_SIM_CLOCK` (host,
+    /// model) say, and `TEGRARM_SIM_STATS` may; the first of each when unset. `TEGRARM_SIM_CHECK` names checks, divided by commas, and none when unset. The memory is the
     /// module's, but never more than this machine has.
     ///
     /// # Errors
@@ -134,6 +169,7 @@ impl SimConfig {
             ..SimConfig::new(choose("TEGRARM_SIM_CHIP", &lookup, CHIPS)?)
         };
         let config = config.on(choose("TEGRARM_SIM_L4T", &lookup, RELEASES)?);
+        let config = config.refusing(choose("TEGRARM_SIM_NVMAP", &lookup, REFUSALS)?)?;
         Ok(SimConfig { mem_total: config.mem_total.min(host::memory().unwrap_or(u64::MAX)), ..config })
     }
 }
@@ -167,6 +203,14 @@ impl std::str::FromStr for Chip {
     }
 }
 
+impl std::str::FromStr for Refusals {
+    type Err = ConfigError;
+
+    fn from_str(name: &str) -> Result<Refusals, ConfigError> {
+        choose("nvmap", |_| Some(name.to_owned()), REFUSALS)
+    }
+}
+
 impl std::str::FromStr for Clock {
     type Err = ConfigError;
 
@@ -189,8 +233,8 @@ fn mem_total(chip: Chip) -> u64 {
     const MIB: u64 = 1 << 20;
     match chip {
         Chip::AgxOrin | Chip::AgxOrinPowerGated => 62_840 * MIB,
-        Chip::OrinNx => 15_656 * MIB,
-        Chip::OrinNano => 7_620 * MIB,
+        Chip::OrinNx | Chip::OrinNxSuper => 15_656 * MIB,
+        Chip::OrinNano | Chip::OrinNanoSuper => 7_620 * MIB,
         Chip::Gv11b => 31_920 * MIB,
     }
 }
@@ -215,6 +259,21 @@ mod tests {
     }
 
     #[test]
+    fn a_release_without_the_fix_cannot_refuse_like_it() {
+        let asked = |l4t: &str| {
+            SimConfig::from_lookup(|name| match name {
+                "TEGRARM_SIM_NVMAP" => Some("cve-2025-33177".to_owned()),
+                "TEGRARM_SIM_L4T" => Some(l4t.to_owned()),
+                _ => None,
+            })
+        };
+        assert_eq!(asked("r36").unwrap().refusals, Refusals::Cve202533177);
+        assert_eq!(asked("r35.4").unwrap().refusals, Refusals::Cve202533177);
+        let error = asked("r39").unwrap_err().to_string();
+        assert!(error.contains("with the release r39") && error.contains("plain, fragmented"), "{error}");
+    }
+
+    #[test]
     fn checks_are_those_that_are_named() {
         let asked =
             |value: &str| SimConfig::from_lookup(|name| (name == "TEGRARM_SIM_CHECK").then(|| value.to_owned()));
@@ -231,7 +290,8 @@ mod tests {
         let error = SimConfig::from_lookup(|name| (name == "TEGRARM_SIM_CHIP").then(|| "orin".to_owned())).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "TEGRARM_SIM_CHIP=\"orin\" is unknown; set it to one of: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b"
+            "TEGRARM_SIM_CHIP=\"orin\" is unknown; set it to one of: agx-orin, agx-orin-pg, orin-nx, orin-nx-super, orin-nano, \
+             orin-nano-super, gv11b"
         );
     }
 }

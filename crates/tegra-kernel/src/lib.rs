@@ -35,7 +35,7 @@ mod syncpoint;
 mod text;
 mod tsg;
 
-pub use config::{Checks, Chip, Clock, ConfigError, SimConfig};
+pub use config::{Checks, Chip, Clock, ConfigError, Refusals, SimConfig};
 pub use ioctls::ioctls;
 pub use release::L4t;
 

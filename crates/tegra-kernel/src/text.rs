@@ -5,6 +5,8 @@ mod device;
 
 pub(super) use device::DeviceState;
 
+use super::config::Refusals;
+use super::release::L4t;
 use super::{Kernel, nodes};
 use device::{ATTRIBUTES, Attribute, FAULTS};
 use tegrarm_kmd::Errno;
@@ -111,6 +113,7 @@ impl Kernel {
     pub fn read_text(&self, path: &str) -> Result<String, Errno> {
         match path.trim_end_matches('/') {
             "/proc/meminfo" => return Ok(self.meminfo()),
+            "/etc/nv_tegra_release" => return Ok(self.release_file()),
             "/sys/class/devfreq" => {
                 return Ok(format!("{}\n", self.devfreq()));
             }
@@ -166,8 +169,23 @@ impl Kernel {
     }
 
     fn meminfo(&self) -> String {
-        let (total, free) = self.nvmap.system_memory();
+        let (total, available) = self.nvmap.system_memory();
+        let free = if self.config.refusals == Refusals::Cve202533177 { available / 8 * 5 } else { available };
         let line = |name: &str, bytes: u64| format!("{name:<16}{:>8} kB\n", bytes >> 10);
-        [("MemTotal:", total), ("MemFree:", free), ("MemAvailable:", free)].map(|(n, b)| line(n, b)).concat()
+        [("MemTotal:", total), ("MemFree:", free), ("MemAvailable:", available)].map(|(n, b)| line(n, b)).concat()
+    }
+
+    /// The file in which L4T writes its release.
+    fn release_file(&self) -> String {
+        let fixed = self.config.refusals == Refusals::Cve202533177;
+        let (line, revision) = match (self.config.l4t, fixed) {
+            (L4t::R35, _) => (35, "2.1"),
+            (L4t::R35_4, false) => (35, "4.1"),
+            (L4t::R35_4, true) => (35, "6.3"),
+            (L4t::R36, false) => (36, "4.3"),
+            (L4t::R36, true) => (36, "4.7"),
+            (L4t::R39, _) => (39, "2.0"),
+        };
+        format!("# R{line} (release), REVISION: {revision}, GCID: 0, BOARD: generic, EABI: aarch64\n")
     }
 }

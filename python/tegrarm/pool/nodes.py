@@ -16,7 +16,8 @@ from .profile import Profile, catalogue
 PREFIX = "tegrarm:"
 
 # The modules of the virtual Orin (TEGRARM_SIM_CHIP), and the profiles for which they stand.
-MODULES = {"agx-orin": "agx-orin-32gb", "agx-orin-pg": "agx-orin-half", "orin-nx": "orin-nx-16gb", "orin-nano": "orin-nano-8gb"}
+MODULES = {"agx-orin": "agx-orin-32gb", "agx-orin-pg": "agx-orin-half", "orin-nx": "orin-nx-16gb", "orin-nano": "orin-nano-8gb",
+           "orin-nx-super": "orin-nx-16gb-super", "orin-nano-super": "orin-nano-8gb-super"}
 
 # The name of tinygrad's device on the node of a stage. The default is the device of the C interface; a setting can replace it.
 TINYGRAD_DEVICE = "TEGRA"

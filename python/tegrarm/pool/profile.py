@@ -106,6 +106,7 @@ def catalogue() -> dict[str, Profile]:
 
 # The source of the figures that the library cannot give, by (SMs, whole MHz of the highest clock).
 _MODULES = {(16, 1300): "agx-orin-64gb", (14, 930): "agx-orin-32gb", (8, 918): "orin-nx-16gb", (8, 624): "orin-nano-8gb",
+            (8, 1173): "orin-nx-16gb-super", (8, 1020): "orin-nano-8gb-super",
             (8, 1300): "agx-orin-half"}
 
 

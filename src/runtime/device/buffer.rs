@@ -7,7 +7,7 @@ use crate::runtime::device::Device;
 use crate::runtime::device::module::Module;
 use crate::runtime::memory::place::Place;
 use crate::runtime::memory::{Access, Cache, Memory};
-use crate::status::{During, RmResult, fail};
+use crate::status::{During, RmError, RmResult, fail};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
@@ -71,7 +71,22 @@ impl Device {
     /// As [`Memory::new`].
     pub fn alloc_for(self: &Arc<Device>, size: u64, cache: Cache, access: Access) -> RmResult<Arc<Buffer>> {
         let memory = self.with_retry(|| Memory::with(self.session(), size, cache, access));
+        let memory = memory.or_else(|refused| self.in_pieces(size, cache, access, refused));
         self.buffer(memory.during(|| format!("a buffer of {size} bytes"))?)
+    }
+
+    /// Memory in several pieces, if the kernel has refused it at once although it has that much. Otherwise the refusal.
+    #[cold]
+    fn in_pieces(&self, size: u64, cache: Cache, access: Access, refused: RmError) -> RmResult<Memory> {
+        let enough = refused.status == NV_ERR_NO_MEMORY && self.memory().is_ok_and(|(available, _)| size <= available);
+        if !enough {
+            return Err(refused);
+        }
+        let memory = Memory::in_pieces(self.session(), size, cache, access);
+        memory.map_err(|why| {
+            tracing::debug!("{size} bytes in pieces: {why}");
+            refused
+        })
     }
 
     /// Makes a buffer over a dmabuf. The caller keeps the descriptor.

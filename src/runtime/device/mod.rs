@@ -102,17 +102,21 @@ impl Device {
         self.session().rm()
     }
 
-    /// Makes memory. If there is none, frees retired memory and tries once more.
+    /// Makes memory. If there is none, frees what the device keeps for later (retired memory, room for machine code) and tries
+    /// once more.
     ///
     /// # Errors
     /// The error of `make`.
     fn with_retry<T>(&self, make: impl Fn() -> RmResult<T>) -> RmResult<T> {
         self.free_retired();
         match make() {
-            Err(e) if e.status == NV_ERR_NO_MEMORY && self.has_retired() => {
-                self.finish_all();
-                self.free_retired();
-                make()
+            Err(e) if e.status == NV_ERR_NO_MEMORY => {
+                let retired = self.has_retired();
+                if retired {
+                    self.finish_all();
+                    self.free_retired();
+                }
+                if self.base().code().trim() || retired { make() } else { Err(e) }
             }
             made => made,
         }

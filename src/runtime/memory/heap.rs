@@ -57,7 +57,21 @@ impl Heap {
     }
 }
 
+impl Heap {
+    /// Frees the blocks that nobody uses. The result says whether there was one.
+    pub fn trim(&self) -> bool {
+        let mut blocks = self.blocks.lock();
+        let unused: Vec<Block> = blocks.extract_if(.., |block| block.is_free()).collect();
+        drop(blocks);
+        !unused.is_empty()
+    }
+}
+
 impl Block {
+    fn is_free(&self) -> bool {
+        self.free == [(0, self.memory.len())]
+    }
+
     fn take(&mut self, len: u64) -> Option<(Arc<Memory>, u64)> {
         let at = self.free.iter().position(|&(_, free)| free >= len)?;
         let (offset, free) = self.free[at];
@@ -82,7 +96,7 @@ impl Block {
                 self.free.remove(first + 1);
             }
         }
-        self.free == [(0, self.memory.len())]
+        self.is_free()
     }
 }
 

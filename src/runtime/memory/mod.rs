@@ -6,11 +6,13 @@
 #![allow(unsafe_code)]
 
 pub mod heap;
+mod pieces;
 pub mod place;
 pub mod session;
 
 use crate::rm::{DmaRequest, MapRequest, MemoryRequest};
 use crate::runtime::commands::Sink;
+use crate::runtime::memory::pieces::Pieces;
 use crate::runtime::memory::session::Session;
 use crate::status::{During, RmResult, fail};
 use std::marker::PhantomData;
@@ -57,6 +59,11 @@ pub struct Access {
 impl Access {
     /// Access without restrictions.
     pub const FULL: Access = Access { read_only: false, cpu: true };
+
+    /// The flags of a mapping for the GPU.
+    fn flags(self) -> u32 {
+        if self.read_only { NVOS46_FLAGS_ACCESS_READ_ONLY } else { NVOS46_FLAGS_ACCESS_READ_WRITE }
+    }
 }
 
 /// A buffer that is mapped for the CPU and the GPU. It is freed when it is dropped.
@@ -69,6 +76,8 @@ pub struct Memory {
     len: u64,
     /// Whether its pages belong to others when the buffer ends.
     borrowed: bool,
+    /// What it is made of, if the kernel gave its memory in several pieces. Then there is no single memory object.
+    pieces: Option<Pieces>,
 }
 
 impl Memory {
@@ -130,14 +139,25 @@ impl Memory {
 
     /// Owns the memory object. From here on `Drop` undoes all steps, because freeing memory removes its mappings.
     fn of(session: &Arc<Session>, handle: u32, len: u64) -> Memory {
-        Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false }
+        Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false, pieces: None }
+    }
+
+    /// Allocates `len` zeroed bytes in several pieces that lie behind each other, for a kernel that does not give them at once.
+    ///
+    /// # Errors
+    /// `NV_ERR_NO_MEMORY` if the kernel does not give the pieces either, or if the process has something else at their
+    /// addresses. Nothing is left of the attempt.
+    pub fn in_pieces(session: &Arc<Session>, len: u64, cache: Cache, access: Access) -> RmResult<Memory> {
+        let pieces = Pieces::new(session, len, cache.attributes(), access.flags(), access.cpu)?;
+        let mut memory = Memory::of(session, 0, len);
+        (memory.va, memory.cpu, memory.pieces) = (pieces.va(), pieces.cpu(), Some(pieces));
+        Ok(memory)
     }
 
     fn mapped(mut self, access: Access) -> RmResult<Memory> {
         let (rm, client, device) = (self.session.rm(), self.session.client(), self.session.device);
         let (dma, memory, length) = (self.session.mapper, self.handle, self.len);
-        let flags = if access.read_only { NVOS46_FLAGS_ACCESS_READ_ONLY } else { NVOS46_FLAGS_ACCESS_READ_WRITE };
-        let request = DmaRequest { dma, memory, offset: 0, length, flags, dma_offset: 0 };
+        let request = DmaRequest { dma, memory, offset: 0, length, flags: access.flags(), dma_offset: 0 };
         self.va = rm.map_memory_dma(client, device, &request)?;
         if access.cpu {
             let request = MapRequest { memory, offset: 0, length, at: None, flags: 0 };
@@ -149,8 +169,15 @@ impl Memory {
     /// Makes a new descriptor of the buffer, for use by others.
     ///
     /// # Errors
-    /// `NV_ERR_NOT_SUPPORTED` for memory of this process, and the kernel's error.
+    /// `NV_ERR_NOT_SUPPORTED` for memory of this process and for memory in pieces, and the kernel's error.
     pub fn export(&self) -> RmResult<OwnedFd> {
+        if let Some(pieces) = &self.pieces {
+            let (n, len) = (pieces.count(), self.len);
+            fail!(
+                NV_ERR_NOT_SUPPORTED,
+                "the buffer of {len} bytes has no descriptor: the kernel refused so many bytes at once, and it consists of {n} pieces; allocate smaller buffers to share them"
+            );
+        }
         self.session.rm().export_dmabuf(self.session.client(), self.handle)
     }
 
@@ -350,7 +377,9 @@ impl Span {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.session.free(self.handle);
+        if self.pieces.is_none() {
+            self.session.free(self.handle);
+        }
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Session {
     pub subdevice: u32,
     /// NV01_MEMORY_VIRTUAL over the address space, with which buffers are mapped.
     pub mapper: u32,
-    space: u32,
+    /// FERMI_VASPACE_A.
+    pub space: u32,
 }
 
 /// A channel group with its context share. Channels of one group share the state of the engines, and a fault stops all

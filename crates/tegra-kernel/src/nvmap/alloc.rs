@@ -67,13 +67,18 @@ pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, 
 /// Whether the mask names a heap that could hold the buffer.
 ///
 /// For system memory, r39 compares the size with the memory that is free now, less a thousandth, and other releases
-/// compare it with all memory. For carveouts, r39 looks for one that is large enough, and other releases look only at
-/// the first.
+/// compare it with all memory, unless the board is one that [refuses more](Memory::largest). For carveouts, r39 looks
+/// for one that is large enough, and other releases look only at the first.
 fn available(call: &Call<'_>, mask: u32, size: u64) -> Result<(), Errno> {
     let memory: &Memory = &call.kernel.nvmap.memory;
     let mut carveouts = bits(mask & NVMAP_HEAP_CARVEOUT_MASK).filter_map(|bit| memory.account(bit));
     let (total, free) = memory.system();
-    let fits = match (mask & NVMAP_HEAP_IOVMM != 0, call.is_r39()) {
+    let system = mask & NVMAP_HEAP_IOVMM != 0;
+    if let Some(most) = memory.largest().filter(|most| system && size > *most) {
+        let why = format!("this nvmap gives {most:#x} bytes at once at most, and {size:#x} are wanted");
+        return Err(Errno::ENOMEM.because(why));
+    }
+    let fits = match (system, call.is_r39()) {
         (true, true) => size <= free - free / 1000,
         (true, false) => size <= total,
         (false, true) => carveouts.any(|(_, free)| size <= free),

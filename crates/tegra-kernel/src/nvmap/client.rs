@@ -77,7 +77,7 @@ impl Device {
     pub(crate) fn new(config: SimConfig, chip: &'static ChipData) -> Device {
         Device {
             l4t: config.l4t,
-            memory: Arc::new(Memory::new(config.mem_total, chip.carveouts)),
+            memory: Arc::new(Memory::new(config.mem_total, chip.carveouts, config.refusals)),
             next_id: AtomicU32::new(FIRST_ID),
             serial: AtomicU64::new(1),
             live: Arc::default(),

@@ -3,6 +3,7 @@
 use super::NvmapFile;
 use crate::budget::Share;
 use crate::chip::Carveout;
+use crate::config::Refusals;
 use crate::dispatch::{Call, Reply, as_r36};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,7 @@ struct Heap {
 #[derive(Debug)]
 pub(crate) struct Memory {
     heaps: Vec<Heap>,
+    refusals: Refusals,
 }
 
 /// Bytes that were taken from a heap. Dropping the value gives them back.
@@ -44,10 +46,22 @@ impl Drop for Reservation {
 }
 
 impl Memory {
-    pub(super) fn new(system: u64, carveouts: &[Carveout]) -> Memory {
+    pub(super) fn new(system: u64, carveouts: &[Carveout], refusals: Refusals) -> Memory {
         let heap = |bit, total| Heap { bit, total, used: AtomicU64::new(0) };
         let carveouts = carveouts.iter().map(|c| heap(c.heap, c.size));
-        Memory { heaps: std::iter::once(heap(NVMAP_HEAP_IOVMM, system)).chain(carveouts).collect() }
+        Memory { heaps: std::iter::once(heap(NVMAP_HEAP_IOVMM, system)).chain(carveouts).collect(), refusals }
+    }
+
+    /// The largest buffer of system memory that can be had at once, if it is smaller than what is free
+    /// (docs/hardware/nvmap.md#refusals).
+    pub(super) fn largest(&self) -> Option<u64> {
+        let (total, free) = self.system();
+        match self.refusals {
+            Refusals::None => None,
+            // The kernel's page cache has the rest.
+            Refusals::Cve202533177 => Some(free / 8 * 5),
+            Refusals::Fragmented => Some(total / 16),
+        }
     }
 
     fn heap(&self, bit: u32) -> Option<&Heap> {

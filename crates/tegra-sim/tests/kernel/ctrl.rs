@@ -121,9 +121,15 @@ fn rule_4_3_gpc_maps_want_their_exact_size() {
 
 #[test]
 fn rule_4_3_sms_of_every_module() {
-    for (chip, sms) in
-        [(Chip::AgxOrin, 16), (Chip::AgxOrinPowerGated, 8), (Chip::OrinNx, 8), (Chip::OrinNano, 8), (Chip::Gv11b, 8)]
-    {
+    for (chip, sms) in [
+        (Chip::AgxOrin, 16),
+        (Chip::AgxOrinPowerGated, 8),
+        (Chip::OrinNx, 8),
+        (Chip::OrinNxSuper, 8),
+        (Chip::OrinNano, 8),
+        (Chip::OrinNanoSuper, 8),
+        (Chip::Gv11b, 8),
+    ] {
         let board = Board::with(SimConfig::new(chip));
         let mut count = args::<nvgpu_gpu_num_vsms>(|_| ());
         board.ctrl.ioctl(NVGPU_GPU_IOCTL_NUM_VSMS, &mut count).unwrap();
@@ -363,4 +369,8 @@ fn rule_9_2_devfreq_files() {
     assert!(board.kmd.read_text("/proc/meminfo").unwrap().starts_with("MemTotal:       64348160 kB\n"));
     let r35 = Board::r35();
     assert_eq!(r35.kmd.read_text("/sys/class/devfreq").unwrap(), "17000000.ga10b\n");
+    for (chip, hz) in [(Chip::OrinNanoSuper, 1_020_000_000), (Chip::OrinNxSuper, 1_173_000_000)] {
+        let board = Board::with(SimConfig::new(chip));
+        assert_eq!(board.kmd.read_text(&format!("{dir}/max_freq")).unwrap(), format!("{hz}\n"), "{chip:?}");
+    }
 }

@@ -166,6 +166,31 @@ fn rule_3_3_memory_is_accounted_and_zero() {
 }
 
 #[test]
+fn rule_refusals_large_buffers_are_refused_although_memory_is_free() {
+    use tegra_sim::{Chip, L4t, Refusals, SimConfig};
+    const MIB: u32 = 1 << 20;
+    let small = SimConfig { mem_total: 1 << 30, ..SimConfig::new(Chip::OrinNano) };
+    let fixed = small.refusing(Refusals::Cve202533177).unwrap();
+    let r35 = small.on(L4t::R35_4).refusing(Refusals::Cve202533177).unwrap();
+    let fragmented = small.refusing(Refusals::Fragmented).unwrap();
+    let release = |board: &Board| board.kmd.read_text("/etc/nv_tegra_release").unwrap();
+    assert!(release(&Board::with(r35)).starts_with("# R35 (release), REVISION: 6.3,"));
+    for (config, most, then, revision) in [(fixed, 640, 240, "4.7"), (fragmented, 64, 64, "4.3")] {
+        let board = Board::with(config);
+        assert!(release(&board).starts_with(&format!("# R36 (release), REVISION: {revision},")));
+        let large = board.create(most * MIB + 4096);
+        assert_eq!(board.alloc(large), Err(Errno::ENOMEM));
+        let fits = board.create(most * MIB);
+        board.alloc(fits).unwrap();
+        // What is left is divided anew by the fix, and as before on a board whose memory is in pieces.
+        let next = board.create(then * MIB + 4096);
+        assert_eq!(board.alloc(next), Err(Errno::ENOMEM));
+        let next = board.create(then * MIB);
+        board.alloc(next).unwrap();
+    }
+}
+
+#[test]
 fn rule_3_4_read_and_write_copy_strided_elements() {
     let board = Board::new();
     let buffer = board.buffer(4096);

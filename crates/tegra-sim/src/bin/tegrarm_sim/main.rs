@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tegra_gpu::{Gpu, finish_checks};
 use tegra_sim::listing::{self, Kind};
 use tegra_sim::supervisor::{self, Broken, Exit, Launches, Observer, Options, OuterLink, RunError, Side};
-use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, SimConfig, SimKmd, boot, kmsg, slow_kernels};
+use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, Refusals, SimConfig, SimKmd, boot, kmsg, slow_kernels};
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
 use told::{Told, create};
@@ -69,12 +69,15 @@ const MOST_MIB: u64 = 1 << 24;
 /// Which board.
 #[derive(clap::Args)]
 struct Board {
-    /// The module: agx-orin, agx-orin-pg, orin-nx, orin-nano, gv11b.
+    /// The module: agx-orin, agx-orin-pg, orin-nx, orin-nx-super, orin-nano, orin-nano-super, gv11b.
     #[arg(long)]
     chip: Option<Chip>,
     /// Jetson Linux release: r36, r35, r35.4, r39.
     #[arg(long)]
     l4t: Option<L4t>,
+    /// What nvmap refuses although memory is free: plain (nothing), cve-2025-33177 (what L4T 36.4.7 refuses), fragmented.
+    #[arg(long, value_name = "MODE")]
+    nvmap: Option<Refusals>,
     /// Refuse what is accepted here and believed to freeze a board.
     #[arg(long)]
     strict: bool,
@@ -253,11 +256,12 @@ impl Board {
     fn config(&self) -> Result<SimConfig, Box<dyn Error>> {
         let mut config = SimConfig::from_env()?;
         if let Some(chip) = self.chip {
-            let SimConfig { l4t, step, strict, checks, clock, .. } = config;
-            config = SimConfig { step, strict, checks, clock, ..SimConfig::new(chip) }.on(l4t);
+            let SimConfig { l4t, refusals, step, strict, checks, clock, .. } = config;
+            config = SimConfig { refusals, step, strict, checks, clock, ..SimConfig::new(chip) }.on(l4t);
         }
         let config = SimConfig { strict: config.strict || self.strict, ..config };
-        Ok(self.l4t.map_or(config, |l4t| config.on(l4t)))
+        let config = self.l4t.map_or(config, |l4t| config.on(l4t));
+        Ok(config.refusing(self.nvmap.unwrap_or(config.refusals))?)
     }
 }
 
