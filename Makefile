@@ -325,6 +325,10 @@ include make/suites.mk make/endurance.mk
 bench: build venv $(SIM) ## prints the project's figures, without a verdict; ARGS="submit frontend" prints only these two
 	$(PY) benches/figures.py $(ARGS)
 
+.PHONY: footprint
+footprint: build venv $(SIM) ## what a process pays for the GPU, as the table of docs/small-boards.md
+	$(PY) benches/footprint.py
+
 # gpuocelot's source is a folder with its submodules, and tinygrad's a checkout of the release that is installed. Without these, git
 # fetches both. A Python with torch, such as that of `make test-tinygrad`, also runs a hundred of tinygrad's tests.
 PEER_SOURCE   ?=
