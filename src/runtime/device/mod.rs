@@ -14,6 +14,7 @@ pub mod profiling;
 pub mod queue;
 pub mod queue_ref;
 pub mod queue_table;
+mod retired;
 mod stacks;
 pub mod syncpoints;
 pub mod waits;
@@ -30,15 +31,15 @@ use crate::runtime::device::printing::Printing;
 use crate::runtime::device::profiling::{Profiling, Report};
 use crate::runtime::device::queue::{FIRST_LOCAL, Queue, split};
 use crate::runtime::device::queue_table::{Found, QueueTable};
+use crate::runtime::device::retired::Retired;
 use crate::runtime::fault::{FaultInfo, Probe};
 use crate::runtime::launch::{Launch, LaunchError};
 use crate::runtime::memory::Memory;
 use crate::runtime::memory::session::Session;
 use crate::runtime::modules::cubin::Kernel;
 use crate::status::RmResult;
-use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::status::*;
@@ -60,10 +61,7 @@ pub struct Device {
     host_thread: FenceThread,
     /// Set if closing the device has waited for too long. After that nothing waits for the device's work.
     given_up: AtomicBool,
-    /// The memory of buffers that were freed while unfinished work could use it, and the fences of that work.
-    retired: Mutex<Vec<(Vec<u64>, Arc<Memory>)>>,
-    /// The number of entries in `retired`.
-    waiting: AtomicUsize,
+    retired: Retired,
     stamps: Arc<Stamps>,
     profile: Profiling,
     printing: Printing,
@@ -83,8 +81,7 @@ impl Device {
             notifier_thread: FenceThread::new("tegrarm-notify"),
             host_thread: FenceThread::new("tegrarm-host"),
             given_up: AtomicBool::new(false),
-            retired: Mutex::default(),
-            waiting: AtomicUsize::new(0),
+            retired: Retired::default(),
             stamps: Stamps::new(base.session()),
             profile: Profiling::default(),
             printing: Printing::default(),
@@ -111,7 +108,7 @@ impl Device {
         self.free_retired();
         match make() {
             Err(e) if e.status == NV_ERR_NO_MEMORY => {
-                let retired = self.has_retired();
+                let retired = self.retired.is_there();
                 if retired {
                     self.finish_all();
                     self.free_retired();
@@ -129,8 +126,7 @@ impl Device {
         } else if let pending = self.pending()
             && !pending.is_empty()
         {
-            self.retired.lock().push((pending, memory));
-            self.waiting.fetch_add(1, Ordering::Relaxed);
+            self.retired.keep(pending, memory);
         }
         self.free_retired();
     }
@@ -158,22 +154,9 @@ impl Device {
         &self.printing
     }
 
-    fn has_retired(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
-    }
-
     /// Frees retired memory that no work can use any more.
     fn free_retired(&self) {
-        if !self.has_retired() {
-            return;
-        }
-        let mut retired = self.retired.lock();
-        let gone = retired.extract_if(.., |(fences, _)| fences.iter().all(|fence| self.has_passed(*fence)));
-        let gone: Vec<_> = gone.collect();
-        self.waiting.fetch_sub(gone.len(), Ordering::Relaxed);
-        drop(retired);
-        // This makes kernel calls, so that it must not be done while the lock is held.
-        drop(gone);
+        self.retired.give_back(|fence| self.has_passed(fence));
     }
 
     /// The number of free bytes and of all bytes of memory. It is the memory of the whole system, which the GPU shares.
@@ -352,7 +335,7 @@ impl Device {
         let waited = self.queue(fence)?.map_or(Ok(()), |queue| queue.wait(split(fence).1, deadline));
         self.print();
         waited?;
-        self.free_retired();
+        self.retired.give_back_own(|fence| self.has_passed(fence));
         self.report_finished();
         Ok(())
     }
