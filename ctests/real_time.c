@@ -78,7 +78,7 @@ static void trapped(int signal, siginfo_t *info, void *context)
     called[(unsigned)info->si_syscall % sizeof called] = 1;
 }
 
-static const int permitted[] = {SYS_clock_nanosleep, SYS_nanosleep, SYS_sched_yield, SYS_rt_sigreturn, SYS_exit, SYS_getrusage, SYS_clock_gettime};
+static const int permitted[] = {SYS_clock_nanosleep, SYS_nanosleep, SYS_sched_yield, SYS_rt_sigreturn, SYS_exit, SYS_getrusage};
 
 /* From here on the thread can make no other call than the permitted ones. There is no way back, so that the thread ends after this. */
 static void forbid_calls(void)

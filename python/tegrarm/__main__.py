@@ -277,6 +277,7 @@ def parser() -> argparse.ArgumentParser:
     command = add("doctor", doctor, "what is missing, and what to do about it")
     command.add_argument("--kernel", action="store_true", help="also print the kernel's interface as bytes, for a report")
     command.add_argument("--root", metavar="DIRECTORY", help="look at the files of another machine, unpacked or mounted there")
+    command.add_argument("--cdi", metavar="FILE", help="if all is well, also write a CDI specification there, as `tegrarm cdi` does")
     command = add("top", top, "load, clocks, temperature, memory and channels, live")
     command.add_argument("-d", "--delay", type=float, default=1.0, metavar="SECONDS", help="between two looks (default: 1)")
     command.add_argument("-n", "--times", type=int, default=0, metavar="N", help="end after so many looks")

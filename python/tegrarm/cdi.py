@@ -58,12 +58,22 @@ def cdi(args) -> int:
     if not args.output:
         print(text, end="")
         return say.OK
-    try:
-        pathlib.Path(args.output).write_text(text)
-    except OSError as error:
-        raise say.Refused(f"cdi --output: {args.output}: {error.strerror}") from error
+    write(text, args.output, "cdi --output")
     if args.json:
         say.as_json({"file": args.output, "kind": KIND, "devices": ["0", "all"]})
     else:
-        print(f"{args.output}: now `docker run --device {KIND}=0 …` and `podman run --device {KIND}=0 …` give a container the GPU")
+        print(how_to_use(args.output))
     return say.OK
+
+
+def write(text: str, path: str, option: str) -> None:
+    """Writes a specification to a file."""
+    try:
+        pathlib.Path(path).write_text(text)
+    except OSError as error:
+        raise say.Refused(f"{option}: {path}: {error.strerror}") from error
+
+
+def how_to_use(path: str) -> str:
+    """What to type now that the file is there."""
+    return f"{path}: now `docker run --device {KIND}=0 …` and `podman run --device {KIND}=0 …` give a container the GPU"

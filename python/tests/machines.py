@@ -60,6 +60,8 @@ BROKEN = [
            {"/etc/nv_tegra_release": "custom Yocto image\n"}),
     Broken("a driver that is not loaded", "driver", "problem", "nvgpu is not loaded", "sudo modprobe nvgpu",
            {"/proc/modules": "nvmap 1 0 - Live\n"}),
+    Broken("JetPack 7's display driver", "nvidia.ko", "note", "nvidia.ko is loaded and /dev/nvidiactl exists", "tegrarm run --preload",
+           {"/proc/modules": "nvgpu 1 0 - Live\nnvidia 1 0 - Live\n", "/dev/nvidiactl": ""}),
     Broken("no memory left", "memory", "problem", "97 MiB of", "iovmm/clients",
            {"/proc/meminfo": "MemTotal:       64349196 kB\nMemAvailable:     100000 kB\n"}),
     Broken("no clock", "devfreq", "note", "no GPU under /sys/class/devfreq", "Clocks are not shown",

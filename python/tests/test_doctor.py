@@ -43,6 +43,13 @@ def test_every_check_is_made_whatever_the_first_ones_find(tmp_path):
     assert [c.name for c in well] == [c.name for c in worst]
 
 
+def test_one_cause_gives_one_problem(tmp_path):
+    for name, problems in (("no Jetson", 1), ("no nvgpu", 1), ("Docker without devices", 1), ("nodes of root alone", 1)):
+        broken = next(b for b in BROKEN if b.name == name)
+        found = checks_of(build(tmp_path / name, broken), broken.environ)
+        assert len([c for c in found if c.state == "problem"]) == problems, (name, found)
+
+
 def test_the_exit_status_says_whether_there_is_a_problem(tmp_path):
     for broken, status in ((None, 0), (BROKEN[3], 1)):
         root = build(tmp_path / str(status), broken)
@@ -60,9 +67,10 @@ UNDER = [
     (["--without", "/dev/nvmap"], 1, "node", "problem", "/dev/nvmap does not exist", ""),
     (["--without", "/dev/nvgpu"], 1, "node", "problem", "/dev/nvgpu/igpu0/ctrl does not exist", ""),
     (["--deny", "/dev/nvgpu/igpu0/ctrl"], 1, "node", "problem", "/dev/nvgpu/igpu0/ctrl: Permission denied", "udev"),
-    (["--deny", "/dev/nvmap"], 1, "device", "problem", "EACCES", "lines `node`"),
+    (["--deny", "/dev/nvmap"], 1, "node", "problem", "/dev/nvmap: Permission denied", ""),
+    (["--deny", "/dev/nvmap"], 1, "device", "skipped", "line `node`", ""),
     (["--dead-gpu"], 1, "kernel", "problem", "ENODEV", "dmesg"),
-    (["--dead-gpu"], 1, "device", "problem", "ENODEV", "A cold start"),
+    (["--dead-gpu"], 1, "device", "skipped", "line `kernel`", ""),
     (["--memory", "8"], 1, "work", "problem", "NO_MEMORY", "End other programs"),
     (["--chip", "gv11b"], 1, "device", "problem", "sm_72", "Orin family"),
     (["--without", "/sys/class/devfreq"], 0, "devfreq", "note", "no GPU under", "Clocks"),
@@ -91,7 +99,7 @@ def doctor_in(env: dict[str, str], status: int) -> dict:
 
 def test_a_library_that_is_not_there(tmp_path):
     found = doctor_in({"TEGRARM_LIB": str(tmp_path / "none.so")}, 1)
-    assert "not found" in found["library"]["says"] and found["device"]["state"] == "problem" and found["NVRTC"]["state"] == "ok"
+    assert "not found" in found["library"]["says"] and found["device"]["state"] == "skipped" and found["NVRTC"]["state"] == "ok"
 
 
 def test_a_library_that_is_something_else():
@@ -101,7 +109,7 @@ def test_a_library_that_is_something_else():
 
 def test_a_backend_that_nobody_knows():
     found = doctor_in({"TEGRARM_BACKEND": "simulator"}, 1)
-    assert "there are nvgpu, sim" in found["device"]["says"]
+    assert "there are nvgpu, sim" in found["kernel"]["says"] and found["device"]["state"] == "skipped"
 
 
 def test_an_nvrtc_that_is_something_else():
