@@ -13,17 +13,21 @@ BASHDIR   := share/bash-completion/completions
 ZSHDIR    := share/zsh/site-functions
 FISHDIR   := share/fish/vendor_completions.d
 
-install: build $(SIM) ## libraries, tegrarm-sim, headers, man pages, completions, pkg-config and CMake files under PREFIX (staged under DESTDIR)
+install: build $(SIM) stage ## libraries, tegrarm-sim, headers, man pages, completions, pkg-config and CMake files under PREFIX (staged under DESTDIR)
+# The same of libraries that are built already. BUILT is where they are.
+BUILT     ?= $(dir $(LIB))
+.PHONY: stage
+stage: $(if $(filter install,$(MAKECMDGOALS)),build $(SIM))
 	install -d $(foreach d,bin $(LIBDIR)/pkgconfig $(LIBDIR)/cmake/tegrarm include share/man/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR),"$(ROOT)/$(d)")
-	install -m 755 -s --strip-program=$(STRIP) $(LIB) "$(ROOT)/$(LIBDIR)/libtegrarm.so.$(VERSION)"
+	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm.so "$(ROOT)/$(LIBDIR)/libtegrarm.so.$(VERSION)"
 	ln -sf libtegrarm.so.$(VERSION) "$(ROOT)/$(LIBDIR)/libtegrarm.so.$(SOVERSION)"
 	ln -sf libtegrarm.so.$(SOVERSION) "$(ROOT)/$(LIBDIR)/libtegrarm.so"
-	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_preload.so "$(ROOT)/$(LIBDIR)/"
+	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm_preload.so "$(ROOT)/$(LIBDIR)/"
 	install -d "$(ROOT)/$(LIBDIR)/tegrarm/nvml"
-	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_nvml.so "$(ROOT)/$(LIBDIR)/tegrarm/nvml/libnvidia-ml.so.1"
+	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm_nvml.so "$(ROOT)/$(LIBDIR)/tegrarm/nvml/libnvidia-ml.so.1"
 	install -d "$(ROOT)/$(LIBDIR)/tegrarm/cuda"
-	install -m 755 -s --strip-program=$(STRIP) $(dir $(LIB))libtegrarm_cuda.so "$(ROOT)/$(LIBDIR)/tegrarm/cuda/libcuda.so.1"
-	install -m 755 -s --strip-program=$(STRIP) $(SIM) "$(ROOT)/bin/"
+	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm_cuda.so "$(ROOT)/$(LIBDIR)/tegrarm/cuda/libcuda.so.1"
+	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/tegrarm-sim "$(ROOT)/bin/"
 	install -m 644 include/tegrarm.h include/tegrarm_abi.h include/tegrarm_status.h "$(ROOT)/include/"
 	install -m 644 packaging/man/tegrarm-sim*.1 "$(ROOT)/share/man/man1/"
 	install -m 644 packaging/completions/tegrarm-sim.bash "$(ROOT)/$(BASHDIR)/tegrarm-sim"
@@ -37,11 +41,23 @@ install: build $(SIM) ## libraries, tegrarm-sim, headers, man pages, completions
 # A Debian source package from what git has, and the packages from it.
 .PHONY: deb
 deb:              ## dist/: Debian packages libtegrarm0, libtegrarm-dev and tegrarm-sim, built by dpkg-buildpackage
+	@$(PYTHON) packaging/needs.py deb > /dev/null
 	packaging/debian.sh "$(DIST)" $(VERSION)
+
+# One package of everything for boards, of libraries that load on JetPack 5 and later.
+.PHONY: deb-board
+deb-board:        ## dist/tegrarm_VERSION_arm64.deb: one file for JetPack 5, 6 and 7, with the udev rule
+	@$(PYTHON) packaging/needs.py deb-board > /dev/null
+	$(MAKE) --no-print-directory portable-aarch64
+	rm -rf $(CACHE)/board
+	$(MAKE) --no-print-directory stage BUILT=$(PORTABLE)/$(ARM)/release STRIP=$(ARM_STRIP) DESTDIR="$(WHOLE_CACHE)/board" PREFIX=/usr LIBDIR=lib/aarch64-linux-gnu
+	packaging/board_deb.sh $(CACHE)/board $(VERSION) arm64 "$(DIST)"
 
 # Cross builds: Debian's gcc-aarch64-linux-gnu, and qemu-user-static to run what they make.
 ARM      := aarch64-unknown-linux-gnu
 ARM_LIBC := /usr/aarch64-linux-gnu
+# On a board the tools have no prefix.
+ARM_STRIP := $(if $(filter aarch64,$(shell uname -m)),strip,aarch64-linux-gnu-strip)
 ARM_RUN  := qemu-aarch64-static -L $(ARM_LIBC)
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER ?= aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER ?= $(ARM_RUN)
@@ -86,7 +102,7 @@ endef
 wheel: portable venv ## dist/: a wheel with the libraries, for x86_64
 	$(call wheel-from,$(PORTABLE)/$(X86)/release,$(STRIP))
 wheel-aarch64: portable-aarch64 venv
-	$(call wheel-from,$(PORTABLE)/$(ARM)/release,aarch64-linux-gnu-strip)
+	$(call wheel-from,$(PORTABLE)/$(ARM)/release,$(ARM_STRIP))
 .PHONY: sdist
 sdist: venv       ## dist/: a source distribution, whose wheel cargo builds
 	$(PY) -c 'import sys; sys.path.insert(0, "."); from hatchling.build import build_sdist; import os; to = os.path.abspath("$(DIST)"); os.chdir("python"); print(build_sdist(to))'
@@ -98,4 +114,7 @@ test-sdist: sdist ## the wheel of the source distribution, built by cargo: minut
 	$(PY) -m zipfile -e $(DIST)/*.whl $(DIST)/unpacked
 	! readelf -S $(DIST)/unpacked/tegrarm/libtegrarm.so | grep debug_  # a wheel is for whoever installs it
 	@ls -l $(DIST)/*.whl
-wheels: wheel wheel-aarch64 ## dist/: wheels with the libraries, for x86_64 and aarch64
+.PHONY: wheels
+wheels:           ## dist/: wheels with the libraries, for x86_64 and aarch64; one alone where the other cannot be had
+	@set -e; for one in $$($(PYTHON) packaging/needs.py wheel wheel-aarch64); do $(MAKE) --no-print-directory $$one; done
+	@test -n "$$(ls "$(DIST)"/*.whl 2> /dev/null)"

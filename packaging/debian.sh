@@ -5,9 +5,6 @@ set -eu
 mkdir -p "$1"
 dist=$(cd "$1" && pwd) version=$2
 tree=$(cd "$(dirname "$0")/.." && pwd)
-for tool in dpkg-buildpackage dh; do
-    command -v $tool > /dev/null || { echo "deb: SKIPPED, there is no $tool: apt install dpkg-dev debhelper"; exit 0; }
-done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 source=$work/libtegrarm-$version

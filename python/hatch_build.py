@@ -1,4 +1,5 @@
-"""What a wheel contains beside the Python files: the libraries, `tegrarm-sim`, man pages and completions.
+"""What a wheel contains beside the Python files: the libraries, headers and files for pkg-config and CMake, the demo, `tegrarm-sim`, man
+pages and completions.
 
 `make wheels` puts libraries that it has built for old systems into `built`, and names the platform. Where there are none, as in the source
 distribution, cargo builds them here and now. An editable install uses those of the tree and takes nothing along.
@@ -6,9 +7,11 @@ distribution, cargo builds them here and now. An editable install uses those of 
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sysconfig
+import tempfile
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -19,6 +22,10 @@ LIBRARIES = {"libtegrarm.so": "libtegrarm.so", "libtegrarm_preload.so": "libtegr
              "libtegrarm_nvml.so": "nvml/libnvidia-ml.so.1",
              "libtegrarm_cuda.so": "cuda/libcuda.so.1"}  # what was built, and what it is called in the package
 SIMULATOR = "tegrarm-sim"
+# What `make install` puts below PREFIX, and a wheel into the package, which is the prefix there: `tegrarm cflags` prints it.
+TEMPLATES = {"tegrarm.pc": "lib/pkgconfig", "tegrarm-config.cmake": "lib/cmake/tegrarm",
+             "tegrarm-config-version.cmake": "lib/cmake/tegrarm"}
+DEMO = "examples/python/demo.py"
 PAGES = "share/man/man1"
 COMPLETIONS = {".bash": "share/bash-completion/completions/{stem}", "": "share/zsh/site-functions/{name}",
                ".fish": "share/fish/vendor_completions.d/{name}"}
@@ -37,12 +44,26 @@ class PlatformHook(BuildHookInterface):
             built, platform = self.build_now(), sysconfig.get_platform().replace("-", "_").replace(".", "_")
         build_data["pure_python"], build_data["tag"] = False, f"py3-none-{platform}"
         build_data["force_include"].update({str(built / name): f"tegrarm/{place}" for name, place in LIBRARIES.items()})
+        build_data["force_include"].update(self.development())
+        build_data["force_include"][str(TREE / DEMO)] = "tegrarm/demo.py"
         build_data["shared_scripts"][str(built / SIMULATOR)] = SIMULATOR
         shared = build_data["shared_data"]
         for page in sorted((TREE / "packaging" / "man").glob("*.1")):
             shared[str(page)] = f"{PAGES}/{page.name}"
         for file in sorted((TREE / "packaging" / "completions").iterdir()):
             shared[str(file)] = COMPLETIONS[file.suffix].format(stem=file.stem, name=file.name)
+
+    def development(self) -> dict[str, str]:
+        """Headers, and files for pkg-config and CMake: what is where, and where it goes."""
+        files = {str(header): f"tegrarm/include/{header.name}" for header in sorted((TREE / "include").glob("tegrarm*.h"))}
+        soname = re.search(r"libtegrarm\.so\.(\d+)", (TREE / "build.rs").read_text())[1]
+        values = {"VERSION": self.metadata.version, "SOVERSION": soname, "LIBDIR": "lib", "UP": ".."}
+        made = pathlib.Path(tempfile.mkdtemp(prefix="tegrarm-wheel-"))
+        for name, place in TEMPLATES.items():
+            text = (TREE / "packaging" / f"{name}.in").read_text()
+            (made / name).write_text(re.sub(r"@(\w+)@", lambda word: values[word[1]], text))
+            files[str(made / name)] = f"tegrarm/{place}/{name}"
+        return files
 
     def build_now(self) -> pathlib.Path:
         """The libraries of this machine, built by cargo: a directory with them."""

@@ -183,7 +183,7 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__sim__subcmd__replay)
-            opts="-h --chip --l4t --strict --all --json --help"
+            opts="-h --chip --l4t --nvmap --strict --all --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -194,6 +194,10 @@ _tegrarm__sim() {
                     return 0
                     ;;
                 --l4t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nvmap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -205,7 +209,7 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__sim__subcmd__run)
-            opts="-q -v -h --chip --l4t --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --clock --check-exit --verbose --interruptible --scarce --kill --help"
+            opts="-q -v -h --chip --l4t --nvmap --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --clock --check-exit --verbose --interruptible --scarce --kill --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -216,6 +220,10 @@ _tegrarm__sim() {
                     return 0
                     ;;
                 --l4t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --nvmap)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -28,6 +28,7 @@ EPILOG = """examples:
   tegrarm run --cuda -- pytest            any program that uses CUDA's driver
   tegrarm trace --html page.html add.py   what it did, as a page to look at
   tegrarm compile kernels.cu              machine code for the Orin
+  cc program.c $(tegrarm cflags)          a C program on the runtime
   tegrarm validate                        what this board does, in a file to send us
   tegrarm cdi --output /etc/cdi/tegrarm.json
   tegrarm sim run -- ./program            a program that uses /dev/nvgpu itself
@@ -225,6 +226,12 @@ def cdi(args) -> int:
     return answer(args)
 
 
+def cflags(args) -> int:
+    """``tegrarm cflags``."""
+    from .cflags import cflags as answer
+    return answer(args)
+
+
 def pool(args) -> int:
     """Executes :mod:`tegrarm.pool`, whose packages are optional."""
     from .pool import cli
@@ -301,6 +308,8 @@ def parser() -> argparse.ArgumentParser:
     command = add("cdi", cdi, "write a CDI specification, with which Docker, Podman and Kubernetes give a container the GPU")
     command.add_argument("--root", metavar="DIRECTORY", help="look for the device nodes of another machine there")
     command.add_argument("--output", metavar="FILE", help="write it there, for example to /etc/cdi/tegrarm.json")
+    command = add("cflags", cflags, "print what a C compiler needs to use the library")
+    command.add_argument("--prefix", action="store_true", help="print the prefix for PKG_CONFIG_PATH and CMAKE_PREFIX_PATH instead")
     command = add("sim", sim, "the virtual Orin: run|replay|decode of tegrarm-sim, or a command with it in its process")
     command.add_argument("command", nargs=argparse.REMAINDER)
 

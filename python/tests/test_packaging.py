@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -114,6 +115,8 @@ def test_wheel_says_for_which_machines_it_is(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     data = f"tegrarm-{_ffi.version()}.data"
     assert {"tegrarm/libtegrarm.so", "tegrarm/libtegrarm_preload.so", "tegrarm/replay.py", "tegrarm/page.html",
+            "tegrarm/include/tegrarm.h", "tegrarm/include/tegrarm_abi.h", "tegrarm/lib/pkgconfig/tegrarm.pc",
+            "tegrarm/lib/cmake/tegrarm/tegrarm-config.cmake", "tegrarm/demo.py",
             "tegrarm/validate/data/instructions.zip", "tegrarm/validate/data/probe.cubin", "tegrarm/validate/data/characteristics.json",
             f"{data}/scripts/tegrarm-sim", f"{data}/data/share/man/man1/tegrarm.1", f"{data}/data/share/man/man1/tegrarm-sim-run.1",
             f"{data}/data/share/bash-completion/completions/tegrarm", f"{data}/data/share/zsh/site-functions/_tegrarm-sim",
@@ -170,6 +173,16 @@ def test_wheel_runs_the_demo_in_a_clean_environment(wheel, tmp_path):
     assert "virtual Orin, of tegrarm-sim run" in sh("tegrarm", "sim", "run", "--", "env", "TEGRARM_BACKEND=nvgpu", "tegrarm", "info",
                                                     env=env, cwd=tmp_path)
     assert (tmp_path / "venv/share/man/man1/tegrarm.1").exists()
+    # C programs find headers and library by the command, and by pkg-config.
+    (tmp_path / "version.c").write_text('#include <stdio.h>\n#include "tegrarm.h"\nint main(void) { puts(tegrarm_version()); }\n')
+    options = {"tegrarm cflags": shlex.split(sh("tegrarm", "cflags", env=env, cwd=tmp_path))}
+    prefix = pathlib.Path(sh("tegrarm", "cflags", "--prefix", env=env, cwd=tmp_path).strip())
+    if shutil.which("pkg-config"):
+        found = sh("pkg-config", "--cflags", "--libs", "tegrarm", env={**env, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")})
+        options["pkg-config"] = [*shlex.split(found), f"-Wl,-rpath,{prefix}/lib"]
+    for words in options.values():
+        sh("cc", "version.c", *words, "-o", "version", env=env, cwd=tmp_path)
+        assert sh("./version", env=env, cwd=tmp_path) == f"{_ffi.version()}\n"
 
 
 @pytest.fixture(scope="module")

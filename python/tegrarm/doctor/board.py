@@ -95,13 +95,14 @@ def driver(machine: Machine) -> Iterator[Check]:
 def desktop(machine: Machine) -> Iterator[Check]:
     """Looks for the desktop's driver. JetPack 7 has it for the display, and its nodes take no compute work on an Orin."""
     loaded = {line.split()[0] for line in (machine.read("/proc/modules") or "").splitlines() if line}
-    there = [what for what, found in (("nvidia.ko is loaded", "nvidia" in loaded), ("/dev/nvidiactl exists", machine.exists("/dev/nvidiactl")))
-             if found]
+    signs = (("nvidia.ko is loaded", "nvidia" in loaded), ("/dev/nvidiactl exists", machine.exists("/dev/nvidiactl")))
+    there = [what for what, found in signs if found]
     if not machine.exists("/proc/device-tree/model"):
         yield skipped("nvidia.ko", "no Jetson: another GPU's driver is nobody's business here")
     elif there:
         yield note("nvidia.ko", f"{' and '.join(there)}: on JetPack 7 that is the display's driver, and no RM for compute",
-                   "Programs that open /dev/nvidiactl get the display's driver. `tegrarm run --preload -- PROGRAM` gives them this library's.")
+                   "Programs that open /dev/nvidiactl get the display's driver. "
+                   "`tegrarm run --preload -- PROGRAM` gives them this library's.")
     else:
         yield skipped("nvidia.ko", "the desktop's driver is not loaded; an Orin computes with nvgpu")
 
