@@ -172,6 +172,30 @@ def test_gpustat_shows_them(monitors):
         assert re.search(rf"/{pid}\(\d+M\)", monitors["gpustat"])
 
 
+ON_A_RELEASE = """
+import os, subprocess, sys, tegrarm
+from tegrarm import nvml
+with tegrarm.Device() as device:
+    kept = device.empty(48 << 20, "uint8")
+    env = {**os.environ, **nvml.environment()}
+    print(os.getpid())
+    command = [sys.executable, "-m", "gpustat", "-cpu", "--no-color"]
+    print(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
+"""
+
+
+@needs_sim
+@needs_library
+@pytest.mark.parametrize("release", ["r35", "r39"])
+def test_gpustat_shows_a_program_on_other_releases(release):
+    command = [TEGRARM_SIM, "run", "--quiet", "--l4t", release, "--", sys.executable, "-c", ON_A_RELEASE]
+    done = subprocess.run(command, env={**os.environ, "TEGRARM_BACKEND": "nvgpu"}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    pid, *shown = done.stdout.splitlines()
+    held = re.search(rf"/{pid}\((\d+)M\)", "\n".join(shown))
+    assert "Orin (ga10b)" in done.stdout and held and 48 <= int(held[1]) < 200, done.stdout
+
+
 @needs_sim
 @needs_library
 def test_nvitop_shows_them(monitors):
