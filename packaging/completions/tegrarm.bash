@@ -18,7 +18,7 @@ _tegrarm() {
         doctor) words='-h --help --json --kernel --root --cdi' ;;
         top) words='-h --help --json -d --delay -n --times --prometheus' ;;
         compile) words='-h --help --json -I --include -D --define --arch -O --ptx' ;;
-        validate) words='-h --help --json --risky --yes --output --only --no-simulator --list --check' ;;
+        validate) words='-h --help --json --risky --yes --output --only --no-simulator --list --compare --check' ;;
         cdi) words='-h --help --json --root --output' ;;
         cflags) words='-h --help --json --prefix' ;;
         sim) _tegrarm_sim; return ;;

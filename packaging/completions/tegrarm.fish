@@ -47,6 +47,7 @@ complete -c tegrarm -n '__fish_seen_subcommand_from validate; and not __fish_see
 complete -c tegrarm -n '__fish_seen_subcommand_from validate; and not __fish_seen_subcommand_from pool sim' -l only -r -d 'this step; may be given several times'
 complete -c tegrarm -n '__fish_seen_subcommand_from validate; and not __fish_seen_subcommand_from pool sim' -l no-simulator -d 'do not run the same on the virtual Orin'
 complete -c tegrarm -n '__fish_seen_subcommand_from validate; and not __fish_seen_subcommand_from pool sim' -l list -d 'print the steps, with their risks and deadlines'
+complete -c tegrarm -n '__fish_seen_subcommand_from validate; and not __fish_seen_subcommand_from pool sim' -l compare -r -d 'put a files measurements beside the virtual Orins and published ones'
 complete -c tegrarm -n '__fish_seen_subcommand_from validate; and not __fish_seen_subcommand_from pool sim' -l check -r -d 'compare the hashes of a file and print what is in it'
 complete -c tegrarm -n '__fish_seen_subcommand_from cdi; and not __fish_seen_subcommand_from pool sim' -s h -l help -d 'show this help message and exit'
 complete -c tegrarm -n '__fish_seen_subcommand_from cdi; and not __fish_seen_subcommand_from pool sim' -l json -d 'answer in JSON, for programs'

@@ -304,6 +304,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--only", action="append", default=[], metavar="STEP", help="this step; may be given several times")
     command.add_argument("--no-simulator", action="store_true", help="do not run the same on the virtual Orin")
     command.add_argument("--list", action="store_true", help="print the steps, with their risks and deadlines")
+    command.add_argument("--compare", metavar="FILE", help="put a file's measurements beside the virtual Orin's and published ones")
     command.add_argument("--check", metavar="FILE", help="compare the hashes of a file and print what is in it")
     command = add("cdi", cdi, "write a CDI specification, with which Docker, Podman and Kubernetes give a container the GPU")
     command.add_argument("--root", metavar="DIRECTORY", help="look for the device nodes of another machine there")

@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT, TEGRARM_SIM
 
 from tegrarm import say
-from tegrarm.validate import collect, compare, evidence, identity, note, report, rules, runner, scrub
+from tegrarm.validate import collect, compare, evidence, identity, note, published, report, rules, runner, scrub
 from tegrarm.validate.steps import BY_NAME, FREEZES, STEPS, chosen
 
 pytestmark = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
@@ -50,6 +50,19 @@ def test_every_step_is_done_and_the_simulator_agrees_with_itself(unpacked):
     found = report.differences_of(members)
     assert found == [], compare.text(found)
     assert about["kind"] == "in-process" and about["simulator"] == {"module": "agx-orin", "l4t": "r36"}
+
+
+def test_measurements_are_put_beside_published_ones(made, unpacked, tmp_path):
+    done = validate(tmp_path, "--compare", made[0])
+    assert done.returncode == 0 and "fence.round_trip.p50" in done.stdout and "a simulator's" in done.stdout
+    about, members = unpacked
+    found = {row["what"]: row for row in published.rows(members)}
+    assert found["rooflines: scalar.float32_ops_per_s"]["file"] > 0 and found["timings: warm_up.clock_hz"]["virtual"] > 0
+    # On an AGX Orin there are figures to stand beside them.
+    identity = f"{runner.MACHINE}/identity/{note.NAME}"
+    model = json.dumps({"key": "machine.model", "value": "NVIDIA Jetson AGX Orin Developer Kit"}).encode() + b"\n"
+    shown = published.table({**about, "kind": "board"}, {**members, identity: model})
+    assert "183.30 GB/s" in shown and "5000.00 Gops/s" in shown and "ApxInf pull request 74" in shown
 
 
 def test_answers_are_right(unpacked):

@@ -8,7 +8,7 @@ import shutil
 import sys
 
 from .. import rm, say, where
-from . import collect, compare, evidence, report, runner
+from . import collect, compare, evidence, published, report, runner
 from .steps import FREEZES, STEPS, Step, chosen
 
 
@@ -18,6 +18,8 @@ def validate(args) -> int:
         return listed(args)
     if args.check:
         return checked(args)
+    if args.compare:
+        return compared(args)
     return Run(args).go()
 
 
@@ -44,6 +46,16 @@ def checked(args) -> int:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise say.Refused(f"{args.check}: it lacks what every file of tegrarm validate has") from None
     print(shown)
+    return say.OK
+
+
+def compared(args) -> int:
+    """Puts the measurements of a file beside those of the virtual Orin and published ones."""
+    about, members = evidence.unpack(pathlib.Path(args.compare))
+    if args.json:
+        say.as_json({"file": args.compare, "rows": published.rows(members)})
+    else:
+        print(published.table(about, members))
     return say.OK
 
 

@@ -11,7 +11,7 @@ import re
 from . import instructions, note, rules
 
 # Measurements, which a simulator's have nothing to do with.
-MEASURED = re.compile(r"_(ns|hz|permille|millicelsius|bytes_per_s|name)$")
+MEASURED = re.compile(r"_(ns|hz|permille|millicelsius|bytes_per_s|ops_per_s|name)$")
 # Numbers that a board counts on from process to process: they are shown, and a difference is expected.
 COUNTED = re.compile(r"(^|\.)(handle|id|syncpoint\w*|channel_id|tsgid)$")
 # The GPU's own number is another one on each board. The bytes are compared field by field.

@@ -9,7 +9,8 @@ import re
 from . import compare, note, runner
 from .compare import Difference
 
-UNITS = {"ns": (1e3, "µs"), "hz": (1e6, "MHz"), "bytes_per_s": (1e9, "GB/s"), "millicelsius": (1e3, "°C"), "permille": (10, "%")}
+UNITS = {"ns": (1e3, "µs"), "hz": (1e6, "MHz"), "bytes_per_s": (1e9, "GB/s"), "ops_per_s": (1e9, "Gops/s"),
+         "millicelsius": (1e3, "°C"), "permille": (10, "%")}
 
 
 def answers_of(members: dict[str, bytes], side: str, step: str) -> dict:
@@ -44,7 +45,7 @@ def measured(key: str, value) -> str:
 def measurements(members: dict[str, bytes]) -> list[tuple[str, str]]:
     """All measurements."""
     found = []
-    for step in ("timings", "bandwidth"):
+    for step in ("timings", "bandwidth", "rooflines"):
         for key, value in answers_of(members, runner.MACHINE, step).items():
             if compare.MEASURED.search(key):
                 found.append((f"{step}: {compare.MEASURED.sub('', key)}", measured(key, value)))

@@ -152,6 +152,7 @@ ANSWERS = (
     ("high-address/*", "docs/hardware/nvgpu-address-space.md#layout"),
     ("large-ring/*", "docs/hardware/nvgpu-address-space.md#keep-below-2-40"),
     ("timings/*", "docs/hardware/gpu-time.md#submission-latency"),
+    ("rooflines/*", "docs/hardware/nvgpu-nodes.md#chips"),
     ("bandwidth/*", "docs/hardware/nvgpu-observed.md#observed-memory"),
 )
 NONE = "docs/hardware/README.md"

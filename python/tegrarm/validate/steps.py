@@ -51,6 +51,7 @@ STEPS = (
     Step("release", "looks whether a kernel's stores are there when its fence is", SUBMITS, 120, "questions:release", measured=True),
     Step("timings", "measures latencies, clocks and temperature", SUBMITS, 120, "timings:latency", measured=True),
     Step("bandwidth", "measures the memory's bandwidth", SUBMITS, 120, "timings:bandwidth", measured=True),
+    Step("rooflines", "measures what the GPU reaches at most", SUBMITS, 120, "timings:rooflines", measured=True),
     Step("fault-read", "lets a kernel read where nothing is mapped", FAULTS, 60, "faults:read"),
     Step("fault-write", "lets a kernel write to read-only memory", FAULTS, 60, "faults:write"),
     Step("fault-misaligned", "lets a kernel read a misaligned address", FAULTS, 60, "faults:misaligned"),

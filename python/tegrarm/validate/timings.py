@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 
-from .. import _ffi
+from .. import _ffi, rm
 from .._checked import number
 from ..calls import launch_config
 from .gpu import Buffer, Gpu, call
@@ -13,6 +13,8 @@ from .note import Note
 
 ROUNDS = 500
 SIZE = 32 << 20
+# Warming up: the size of what is copied, how often the clock has to be the same, and the most rounds.
+WARM_SIZE, STEADY, MOST_ROUNDS = 1 << 20, 8, 2000
 PERCENTILES = (0, 50, 90, 99, 100)
 
 
@@ -30,10 +32,43 @@ def timed(work) -> float:
     return time.perf_counter() - start
 
 
+def warm_up(note: Note, gpu: Gpu) -> None:
+    """Gives the GPU work until its clock does not rise any more. A GPU that was idle has its lowest clock, which would be measured."""
+    kernel, first, second = gpu.probe("copy"), gpu.buffer(WARM_SIZE), gpu.buffer(WARM_SIZE)
+    words, steady, rounds, clock = number(ctypes.c_uint32, WARM_SIZE // 16, "words"), 0, 0, 0
+    with note.part("warm_up"):
+        while steady < STEADY and rounds < MOST_ROUNDS:
+            gpu.run(kernel, 64, 256, first, second, words)
+            rounds, now = rounds + 1, gpu.state().clock_hz
+            clock, steady = (now, steady + 1) if now == clock else (now, 0)
+        note.put("clock_hz", clock)
+        note.put("max_clock_hz", gpu.state().max_clock_hz)
+    for buffer in (first, second):
+        buffer.free()
+
+
+def rooflines(note: Note) -> None:
+    """What the GPU reaches at most: operations per second of each type of numbers, bytes per second, and launches without a wait."""
+    with Gpu() as gpu:
+        warm_up(note, gpu)
+    told = rm.measured_profile()
+    for unit in ("scalar", "matrix"):
+        with note.part(unit):
+            for type_ in ("float32", "float16", "bfloat16", "int8", "int32"):
+                if found := getattr(told, f"{unit}_rate_{type_}", 0):
+                    note.put(f"{type_}_ops_per_s", found)
+    with note.part("memory"):
+        note.put("local_bytes_per_s", int(told.local_bandwidth))
+        note.put("transfer_bytes_per_s", int(told.transfer_bandwidth))
+    with note.part("launch"):
+        note.put("each_of_many_ns", told.launch_latency_ns)
+
+
 def latency(note: Note) -> None:
     """From the doorbell to the semaphore, of a fence, a launch and a replay; clocks and temperature before and after."""
     with Gpu() as gpu:
         states(note, gpu, "before")
+        warm_up(note, gpu)
         with note.part("fence"):
             fence = ctypes.c_uint64()
 
@@ -88,6 +123,7 @@ def known(value: int, unknown: int) -> int | None:
 def bandwidth(note: Note) -> None:
     """Bytes per second of the copy engine, of kernels, and of the CPU on each kind of memory."""
     with Gpu() as gpu:
+        warm_up(note, gpu)
         first, second = gpu.buffer(SIZE), gpu.buffer(SIZE)
         with note.part("copy_engine"):
             gpu.copy(second, first, SIZE)
