@@ -2291,7 +2291,7 @@ NV_STATUS tegrarm_wait_all(struct tegrarm_device *device,
 
 /**
  * Waits until the word at `word` is at least `value`. The GPU writes it: it is a semaphore that a channel of the caller releases.
- * This is for programs that submit work to their channels by themselves. Whoever reads the word in a loop keeps the virtual Orin
+ * This is for programs that submit work to their channels by themselves. Whoever reads the word in a loop keeps a simulated GPU
  * from its work, which the same processors do; this call lets it work. On a board it reads in a loop for a millisecond, and then
  * it sleeps. `timeout_ns` is how long to wait at most, as in `tegrarm_wait`.
  *

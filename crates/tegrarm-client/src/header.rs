@@ -1167,7 +1167,7 @@ functions! {
     fn tegrarm_wait_all(device: *mut tegrarm_device, fences: *const NvU64, count: NvU32, timeout_ns: NvU64) -> NV_STATUS;
     /// Waits until the word at `word` is at least `value`. The GPU writes it: it is a semaphore that a channel of
     /// the caller releases. This is for programs that submit work to their channels by themselves. Whoever reads
-    /// the word in a loop keeps the virtual Orin from its work, which the same processors do; this call lets it
+    /// the word in a loop keeps a simulated GPU from its work, which the same processors do; this call lets it
     /// work. On a board it reads in a loop for a millisecond, and then it sleeps. `timeout_ns` is how long to wait
     /// at most, as in `tegrarm_wait`.
     fn tegrarm_wait_value(word: *const NvU64, value: NvU64, timeout_ns: NvU64) -> NV_STATUS;

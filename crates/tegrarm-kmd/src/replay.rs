@@ -381,8 +381,7 @@ mod tests {
     use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, nvgpu_alloc_as_args};
     use tegrarm_abi::nvmap::{NVMAP_IOC_CREATE, nvmap_create_handle};
 
-    /// Records [`program`] with a buffer of 8 KiB. Each test has its own file, because recordings are read back by
-    /// path.
+    /// Records [`program`] with a buffer of 8 KiB. Each test has its own file, because recordings are read by path.
     fn recording(test: &str) -> String {
         let path = std::env::temp_dir().join(format!("tegrarm-kmd-{}-{test}.jsonl", std::process::id()));
         let recorder = Recorded::create(Arc::<TestKmd>::default(), &path).expect("a recording");
@@ -480,8 +479,8 @@ mod tests {
         let fd = replay.open("/dev/nvgpu/igpu0/ctrl").expect("recorded");
         let len = std::fs::metadata(format!("/proc/self/fd/{}", raw(&fd))).expect("open").len();
         assert_eq!(len, DOORBELL_WINDOW);
-        let mut arg = nvmap_create_handle { size: 8192, handle: 0 };
-        let nvmap = replay.open("/dev/nvmap").expect("recorded");
+        let (mut arg, nvmap) =
+            (nvmap_create_handle { size: 8192, handle: 0 }, replay.open("/dev/nvmap").expect("recorded"));
         let ask = |request, arg: &mut nvmap_create_handle| {
             replay.ioctl(std::os::fd::AsFd::as_fd(&nvmap), Node::Nvmap, request, Arg::Bytes(arg.as_mut_bytes()))
         };

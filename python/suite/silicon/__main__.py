@@ -3,7 +3,7 @@
 
 usage: silicon record DIRECTORY [FAMILY...] [--items N]   on a machine with a GPU: runs the forms there, writes .rec files
        silicon record DIRECTORY mufu                      likewise: hashes of all results of MUFU, mufu.hash
-       silicon compile PTXAS DIRECTORY [FAMILY...]            anywhere: the same PTX as sm_87 code, .hex files
+       silicon compile PTXAS DIRECTORY [FAMILY...]            anywhere: the same PTX as sm_87 code, code.hex
 
 DIRECTORY is crates/sm87/tests/sm/silicon. Recording needs a GPU of compute capability 8.6 or later and its driver,
 nothing else. PTXAS is a program that the PyPI packages nvidia-cuda-nvcc-cu12 and triton carry.
@@ -17,6 +17,7 @@ the results; a column is all items' lowest bytes, then all next bytes, and so on
 """
 import argparse
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -89,11 +90,16 @@ def assembled(ptxas, text):
 
 
 def compile_(ptxas, directory, names, count):
-    """Writes families as code for the engine."""
+    """Writes families as code for the engine, each as a section of one file. The other sections of the file stay."""
+    file = directory / "code.hex"
+    sections = {}
+    for section in re.split(r"^(?=# )", file.read_text() if file.exists() else "", flags=re.MULTILINE)[1:]:
+        sections[section.split()[1]] = section.rstrip()
     for name in names:
         for kernel, lines in kernels(assembled(ptxas, source(name, count)[1])):
             note = [f"# {kernel} of python/suite/silicon, compiled by ptxas for sm_87", ""]
-            (directory / f"{kernel}.hex").write_text("\n".join(note + lines) + "\n")
+            sections[kernel] = "\n".join(note + lines).rstrip()
+    file.write_text("\n\n".join(sections[kernel] for kernel in sorted(sections)) + "\n")
 
 
 def main():

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 /// The most instructions that are executed beforehand. A slice has more.
 pub(super) const MOST: u32 = 48;
+const _: () = assert!(MOST < 64, "a warp that sleeps gives the others slices of 64 instructions");
 /// It is worth the effort in a grid of so many warps.
 pub(super) const WORTH: u64 = 64;
 /// What rows hold in the two attempts, so that rows that are written are found.

@@ -27,12 +27,21 @@ pub struct Recording {
     pub columns: Vec<Column>,
 }
 
-fn file(family: &str, extension: &str) -> Vec<u8> {
+/// A file of the directory that the tester named if it is there, and else of ours.
+fn file(name: &str) -> Vec<u8> {
     let usual = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/sm/silicon");
     let given = std::env::var_os("TEGRARM_TEST_SILICON").map(PathBuf::from);
     // Another recording needs other code only if it has another number of items.
-    let own = given.filter(|d| extension == "rec" || d.join(family).with_extension(extension).exists());
-    std::fs::read(own.unwrap_or(usual).join(family).with_extension(extension)).unwrap()
+    let own = given.filter(|d| d.join(name).exists());
+    std::fs::read(own.unwrap_or(usual).join(name)).unwrap()
+}
+
+/// The machine code of a family, which is a section of the file with the code of all of them.
+fn code(family: &str) -> Kernel {
+    let all = String::from_utf8(file("code.hex")).unwrap();
+    let begin = format!("# {family} of python/suite/silicon");
+    let section = all.split_inclusive('\n').skip_while(|line| !line.starts_with(&begin)).skip(1);
+    Kernel::parse(&section.take_while(|line| !line.starts_with("# ")).collect::<String>())
 }
 
 impl Recording {
@@ -70,8 +79,8 @@ impl Recording {
 
 /// The recording of a family, and the engine's values for its columns.
 pub fn both(family: &str) -> (Recording, Vec<Vec<u64>>) {
-    let kernel = Kernel::parse(std::str::from_utf8(&file(family, "hex")).unwrap());
-    let recording = Recording::parse(&file(family, "rec"));
+    let kernel = code(family);
+    let recording = Recording::parse(&file(&format!("{family}.rec")));
     let items = recording.items;
     let size: usize = recording.columns.iter().map(|c| c.width * items).sum();
     let mut gpu = Gpu::default();

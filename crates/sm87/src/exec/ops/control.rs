@@ -484,8 +484,7 @@ fn orders_all(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
 /// The scope of a MEMBAR that is the CTA.
 const CTA: u32 = 0;
 
-/// MEMBAR: the host thread orders its accesses as the warp does, for CTAs on other host threads, the copy engine and the CPU. Warps of
-/// one CTA run on one host thread, which sees its own accesses in their order.
+/// MEMBAR: the host thread orders its accesses as the warp does, for other host threads. Warps of a CTA run on one host thread.
 pub(crate) fn membar(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (consistent, scope) = (l.bits(79, 2) == 0, l.bits(76, 3));
     Ok(l.uop(Handlers::all(match (scope, consistent) {
@@ -495,8 +494,7 @@ pub(crate) fn membar(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     })))
 }
 
-/// CCTL: without caches there is nothing to do, but CCTL.IVALL is also how compilers end a load that acquires. The loads behind it must
-/// not be made before it.
+/// CCTL: there are no caches, but compilers end a load that acquires with CCTL.IVALL: loads behind it must not be made before it.
 pub(crate) fn cctl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(l.uop(Handlers::all(orders)))
 }
