@@ -62,9 +62,8 @@ fn what_other_lanes_read_is_always_cleared() {
 
 #[test]
 fn unknown_code_may_read_everything() {
-    for words in [&[MOVE, CALL, ADD, EXIT][..], &[MOVE, ADD]] {
-        assert_eq!(cleared(words), (0..10).filter(|n| *n != 7).collect::<Vec<_>>(), "{words:?}");
-    }
+    assert_eq!(cleared(&[MOVE, CALL, ADD, EXIT]), [0, 1, 2, 3, 4, 5, 6, 8, 9]);
+    assert_eq!(cleared(&[MOVE, ADD]), [0, 1, 2, 3, 4, 5, 6, 8], "nothing is known behind the end");
 }
 
 #[test]
