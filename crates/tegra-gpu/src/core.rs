@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tegra_hw::{Fault, HwChannel, HwTsg, Place};
 
@@ -21,8 +21,11 @@ use tegra_hw::{Fault, HwChannel, HwTsg, Place};
 const SHORT: Duration = Duration::from_micros(20);
 const LOOKS: u32 = 8;
 
-/// Whether the threads of this process have one processor alone.
-pub(crate) fn shares_its_processor() -> bool {
+/// A thread asks the system once for so many rests which processors it may use.
+const ASKS: u64 = 64;
+
+/// Whether this thread may use one processor alone.
+fn has_one_processor() -> bool {
     let set = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0));
     set.is_ok_and(|set| (0..nix::sched::CpuSet::count()).filter(|at| set.is_set(*at).unwrap_or(false)).count() == 1)
 }
@@ -44,6 +47,8 @@ pub(crate) struct Core {
     news: News,
     /// How often a thread began to rest.
     asked: AtomicU64,
+    /// Whether such threads and the GPU's have one processor together.
+    alone: AtomicBool,
 }
 
 impl Core {
@@ -60,6 +65,7 @@ impl Core {
             sleep: Nap::new(),
             news: News::new(),
             asked: AtomicU64::new(0),
+            alone: AtomicBool::new(false),
         }
     }
 
@@ -227,24 +233,27 @@ impl Core {
 
     pub(crate) fn step(&self) -> bool {
         let rang = self.poll_doorbells();
-        let progress = self.pass();
-        if progress {
-            self.news.tell();
-        }
-        progress || rang
+        self.pass() || rang
     }
 
-    /// The number of passes in which something happened.
+    /// Wakes threads that rest, because there is something that they may wait for.
+    pub(crate) fn tell(&self) {
+        self.news.tell();
+    }
+
+    /// A number that changes when the GPU has worked.
     pub(crate) fn progress(&self) -> u64 {
         self.news.count()
     }
 
     /// Makes the worker look at the doorbells, and waits until more than `seen` has happened, at most for `limit`.
     pub(crate) fn rest(&self, seen: u64, limit: Duration) {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASKS) {
+            self.alone.store(has_one_processor(), Ordering::Relaxed);
+        }
         self.wake();
         // The worker may be done sooner than this thread would fall asleep, if they do not share a processor.
-        let (begun, alone) = (Instant::now(), shares_its_processor());
+        let (begun, alone) = (Instant::now(), self.is_alone());
         while !alone && begun.elapsed() < SHORT {
             if self.progress() != seen {
                 return;
@@ -252,6 +261,11 @@ impl Core {
             (0..LOOKS).for_each(|_| std::hint::spin_loop());
         }
         self.news.rest(seen, limit);
+    }
+
+    /// Whether threads that rest and the GPU's threads have one processor together.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone.load(Ordering::Relaxed)
     }
 
     /// How often a thread has rested until something happens.
@@ -285,7 +299,7 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicU32};
+    use std::sync::atomic::AtomicU32;
     use tegra_hw::{HwSpace, Vitals};
     use tegra_mm::{Backing, memfd};
 

@@ -4,7 +4,7 @@
 //! after work it reads without a pause, then it yields between reads, and then it sleeps between reads for times that
 //! grow. Waits of the library wake it, and then it need not look so often. While it executes a long grid, a second thread serves the other channels.
 
-use super::core::{Core, shares_its_processor};
+use super::core::Core;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 const SPIN: Duration = Duration::from_micros(30);
 /// How long the thread yields the processor between reads.
 const YIELD: Duration = Duration::from_millis(1);
+/// While the thread has work, it tells those who wait for it this often.
+const BUSY: Duration = Duration::from_millis(1);
 /// After so many pieces of work in a row that nobody waited for, the thread no longer expects to be woken.
 const UNASKED: u32 = 64;
 /// A sleep lasts this part of the time since the last work, within bounds. The delay of the first submit after a pause
@@ -107,19 +109,30 @@ fn end(running: Option<Running>, core: &Core) {
 /// The thread that reads the doorbells and runs channels.
 fn host(core: &Core, stop: &AtomicBool) {
     let mut last_work = Instant::now();
+    // Whoever rests is not woken before the GPU has nothing more to do, or has had work for long.
+    let (mut told, mut untold) = (last_work, false);
     let done = || stop.load(Ordering::Acquire);
     let (mut asked, mut unasked) = (core.asked(), UNASKED);
     let (mut spin, mut give_way) = (SPIN, YIELD);
     while !done() {
         if core.step() {
             last_work = Instant::now();
+            untold = true;
+            if last_work - told > BUSY {
+                core.tell();
+                (told, untold) = (last_work, false);
+            }
             let before = std::mem::replace(&mut asked, core.asked());
             unasked = if before == asked { unasked.saturating_add(1) } else { 0 };
             // Whoever waits for work wakes this thread. If nobody does, it has to look.
             let must_look = unasked >= UNASKED;
-            spin = if must_look || !shares_its_processor() { SPIN } else { Duration::ZERO };
+            spin = if must_look || !core.is_alone() { SPIN } else { Duration::ZERO };
             give_way = if must_look { YIELD } else { spin };
             continue;
+        }
+        if std::mem::take(&mut untold) {
+            core.tell();
+            told = Instant::now();
         }
         match last_work.elapsed() {
             idle if idle < spin => std::hint::spin_loop(),
@@ -148,7 +161,9 @@ fn standby(core: &Core, stop: &AtomicBool) {
             looks = 0;
             core.engine.watch();
             core.trace.slow.look(core.engine.busy_ns());
-            if !core.step() {
+            if core.step() {
+                core.tell();
+            } else {
                 std::thread::sleep(SHORTEST_NAP);
             }
         }

@@ -19,7 +19,7 @@ use crate::word::Word;
 use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tegra_mm::Access;
 
 /// After this many instructions, the calling thread estimates how large the grid is, unless an earlier launch of the program
@@ -332,7 +332,7 @@ impl Grid<'_> {
             return 1;
         }
         match self.launch.limits.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => host_threads(),
             n => n,
         }
     }
@@ -377,6 +377,23 @@ impl Grid<'_> {
         self.failed.fetch_min(cta, Ordering::Relaxed);
         self.failures.lock().push(Failure { cta, at_once, fault });
     }
+}
+
+/// Of so many launches, one asks the system for its processors.
+const ASKS: usize = 64;
+
+/// The number of host threads that can run at once. The system reads files of control groups to answer, which takes longer than a
+/// short grid.
+fn host_threads() -> usize {
+    static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    let known = THREADS.load(Ordering::Relaxed);
+    if known > 0 && !LAUNCHES.fetch_add(1, Ordering::Relaxed).is_multiple_of(ASKS) {
+        return known;
+    }
+    let found = std::thread::available_parallelism().map_or(1, usize::from);
+    THREADS.store(found, Ordering::Relaxed);
+    found
 }
 
 /// The fault that reports an interruption from outside.
