@@ -112,6 +112,15 @@ def cubin() -> pathlib.Path:
     return made
 
 
+def cuda() -> None:
+    """A launch through the CUDA library, and the same launch through libtegrarm."""
+    binary, launches = build("cuda"), 1000
+    image, library = ROOT / "tests/data/cubin/vecadd.nvrtc.cubin", LIBDIR / "cuda/libcuda.so.1"
+    counts = {way: callgrind("measured_*", binary, str(image), way, str(library)) / launches for way in ("runtime", "cuda")}
+    line("cuLaunchKernel, instructions", f"{counts['cuda']:.0f}", f"tegrarm_launch {counts['runtime']:.0f}")
+    line("  ratio", f"{counts['cuda'] / counts['runtime']:.2f} x", "wanted: 1.15 x")
+
+
 def submit() -> None:
     """A launch through the runtime; the same call in hand-written C, for any kernel and thread; and C for only one kernel and thread."""
     binary, launches = build("submit"), 1000
@@ -298,7 +307,7 @@ def demo() -> None:
 
 
 FIGURES = (
-    control_instructions, alloc_free_calls, latency, submit, calls, handover, frontend, devices, copies, buffers, supervised, crowd,
+    control_instructions, alloc_free_calls, latency, submit, cuda, calls, handover, frontend, devices, copies, buffers, supervised, crowd,
     preload, engine, ratios, handlers, demo,
 )
 

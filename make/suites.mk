@@ -53,6 +53,19 @@ $(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.t
 	$(NUMBA)/bin/python -m $(PIP) install --no-deps --no-build-isolation --editable python
 	@touch $@
 
+# numba-cuda's own tests, as they are in its wheel, and tinygrad's with its CUDA device, on libcuda.so.1. ARGS="cudapy.test_atomics" takes one
+# module of Numba's.
+NUMBA_CUDA := $(CACHE)/numba-cuda
+.PHONY: test-cuda
+test-cuda: build venv $(NUMBA_CUDA)/.installed  ## numba-cuda's own tests and tinygrad's DEV=CUDA on the CUDA library: an hour, not part of `make test`
+	$(STAND_IN) TEGRARM_LOG=off $(PY) -m tegrarm run --cuda -- $(NUMBA_CUDA)/bin/python python/suite/numbas.py $(ARGS)
+	$(STAND_IN) TEGRARM_LOG=off $(PY) -m tegrarm run --cuda -- $(PY) python/suite/run.py --cache "$(WHOLE_CACHE)" --device cuda
+
+$(NUMBA_CUDA)/.installed: python/suite/numba-requirements.txt
+	$(PYTHON) -m venv $(NUMBA_CUDA)
+	$(NUMBA_CUDA)/bin/python -m $(PIP) install -r $<
+	@touch $@
+
 # The same kernels by the compilers of sixteen CUDAs, one wheel each: are all accepted, and are the results the same bit for bit? ARGS="12.4.127"
 # takes one. pytest compares the two compilers that the other tests use.
 .PHONY: test-compilers

@@ -39,6 +39,7 @@ USES: dict[str, tuple[str, str]] = {
     "setuptools": (r"--no-build-isolation", "Makefile"),
     "editables": (r"--no-build-isolation --editable", "Makefile"),
     "numba-cuda": (r"^ +from numba import cuda", "python/suite/corpora/*.py"),
+    "filecheck": (r"_failed_filechecks = False", "python/suite/numbas.py"),
     "torch": (r'find_spec\("torch"\)', "python/suite/run.py"),
     "cargo-zigbuild": (r"/bin/cargo-zigbuild zigbuild", "Makefile"),
     "ziglang": (r"-m ziglang", "python/tests/*.sh"),

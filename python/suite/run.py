@@ -5,8 +5,9 @@ again fails the run, and so does a failure that is not listed. 0.12.0 is the las
 test files (without the folders they import from: `stand_ins/` has ours); of 0.14.0 there is `test_tiny`. Both are fetched from
 the package index, used as they are, and never committed.
 
-There are two devices. `--device nv` is the interface TEGRA+NV, on which the tests of 0.12.0 run with that release. `--device tegra` is
+There are three devices. `--device nv` is the interface TEGRA+NV, on which the tests of 0.12.0 run with that release. `--device tegra` is
 the device TEGRA, which needs a newer one: there the same files run on the installed tinygrad (`older_names.py`), and so they do on CPU.
+`--device cuda` is tinygrad's own CUDA device, for whoever finds our libcuda.so.1 (`tegrarm run --cuda`).
 """
 
 import argparse
@@ -36,6 +37,7 @@ OUTSIDE = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_nn", "
 OUTSIDE_SAMPLE = "test_tiny or test_add or test_matmul or test_softmax or test_sum or test_cat or test_gather or test_conv2d"
 # Whole files with NVRTC, and what the other compilers must do too.
 PLAN = {"nv": {"nvrtc": FILES, "nak": ["test_ops", "test_uops"], "ptx": ["test_ops"]},
+        "cuda": {"nvrtc": ["test_tiny", "test_jit", "test_graph", "test_dtype", "test_ops"]},
         "tegra": {"nvrtc": OUTSIDE, "nak": ["test_tiny", "test_ops"], "ptx": ["test_tiny", "test_ops"]}}
 WAIT_S = 120  # tinygrad gives a real GPU half a minute for a launch; a busy machine may need more
 HANG_S = 600  # a test that takes this long will never end
@@ -81,8 +83,9 @@ def wheel_library(pattern: str) -> str:
     return str(next((path for place in sys.path for path in sorted(pathlib.Path(place).glob(pattern))), ""))
 
 
-def environment(device: str, compiler: str, release: str, tree: pathlib.Path, installed: bool) -> dict[str, str]:
+def environment(device: str, compiler: str, release: str, tree: pathlib.Path, door: str) -> dict[str, str]:
     """Chooses tinygrad's release, device and compiler; hypothesis draws the same examples every time."""
+    installed = door == "tegra"
     names = ("DEV", "NV", "CPU", "NV_IFACE", "NV_NAK", "NV_PTX", "NV_CC", "PYTHONPATH")
     env = {name: value for name, value in os.environ.items() if name not in names}
     env |= {"DERANDOMIZE_CI": "1", "PYTHONDONTWRITEBYTECODE": "1", "HCQDEV_WAIT_TIMEOUT_MS": str(WAIT_S * 1000)}
@@ -90,6 +93,8 @@ def environment(device: str, compiler: str, release: str, tree: pathlib.Path, in
     old_switch, new_switch = COMPILERS[compiler]
     if installed:
         return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA:{compiler.upper()}", "PYTHONPATH": f"{HERE}:{HERE / 'stand_ins'}"}
+    if release == NEW and door == "cuda":
+        return env | {"DEV": device if device == "CPU" else "CUDA"}
     if release == NEW:
         return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA+NV{new_switch}"}
     env |= {"PYTHONPATH": f"{tree}:{HERE / 'stand_ins'}"}
@@ -97,6 +102,12 @@ def environment(device: str, compiler: str, release: str, tree: pathlib.Path, in
         return env | {"CPU": "1"}
     for name, pattern in (("MESA_PATH", "tinymesa/libtinymesa.so"), ("NVJITLINK_PATH", "nvidia/nvjitlink/lib/libnvJitLink.so.*")):
         env.setdefault(name, wheel_library(pattern))
+    if door == "cuda":
+        # This release looks for its libraries by the names of these variables.
+        folders = [pathlib.Path(place) for place in os.environ.get("LD_LIBRARY_PATH", "").split(":")]
+        ours = next((folder / "libcuda.so.1" for folder in folders if (folder / "libcuda.so.1").exists()), "")
+        env.setdefault("NVRTC_PATH", wheel_library("nvidia/cuda_nvrtc/lib/libnvrtc.so.*"))
+        return env | {"CUDA": "1", "CUDA_CC": "CUDA", "CUDA_PATH": str(ours)}
     return env | {"NV": "1", "NV_IFACE": "TEGRA"} | old_switch
 
 
@@ -107,19 +118,19 @@ def run(name: str, device: str, compiler: str, args: argparse.Namespace, only: l
     release = NEW if name == "test_tiny" else OLD
     tree = fetch(args.cache, release)
     installed = args.device == "tegra"
-    keep = args.cache / ("results-tegra" if installed else "results")
+    keep = args.cache / ("results" if args.device == "nv" else f"results-{args.device}")
     keep.mkdir(parents=True, exist_ok=True)
     report = keep / f"{name}-{device if device == 'CPU' else compiler}.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={HANG_S}", f"--junitxml={report}", "--tb=short"]
-    command += ["-p", "tegrarm.tinygrad"] if device != "CPU" else []
+    command += ["-p", "tegrarm.tinygrad"] if device != "CPU" and args.device != "cuda" else []
     if installed and release == OLD:
         command, tree = [*command, "-p", "older_names"], tests_alone(args.cache, tree)
     command += ["-n", str(args.workers)] if args.workers > 1 else []
     command += ["-k", args.k] if args.k else []
     report.unlink(missing_ok=True)
-    env = environment(device, compiler, release, tree, installed)
+    env = environment(device, compiler, release, tree, args.device)
     # Compiled kernels are kept, a file per compiler: `make test-disasm` reads them, and the next run need not compile.
-    kernels = "CPU" if device == "CPU" else f"tegra-{compiler}" if installed else compiler
+    kernels = "CPU" if device == "CPU" else compiler if args.device == "nv" else f"{args.device}-{compiler}"
     env["CACHEDB"] = str(args.cache / "kernels" / f"{kernels}.db")
     start = time.monotonic()
     tests = [node(test) for test in only] if only else [f"test/{name}.py"]
@@ -203,7 +214,7 @@ def main() -> int:
     """Parses the arguments, runs every file on both devices and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where tinygrad's sources and the results go")
-    parser.add_argument("--device", choices=PLAN, default="nv", help="the interface TEGRA+NV, or the device TEGRA")
+    parser.add_argument("--device", choices=PLAN, default="nv", help="the interface TEGRA+NV, the device TEGRA or CUDA")
     parser.add_argument("--compiler", choices=COMPILERS, help="only this one (default: NVRTC for every file, all for test_ops)")
     parser.add_argument("--sample", action="store_true", help="minutes of it")
     parser.add_argument("-n", "--workers", type=int, default=2)
@@ -222,7 +233,7 @@ def main() -> int:
         heading(compiler)
         for name in args.files or files:
             here = run(name, "GPU", compiler, args)
-            known = known_failures(compiler if args.device == "nv" else f"tegra-{compiler}")
+            known = known_failures(compiler if args.device == "nv" else f"{args.device}-{compiler}")
             if args.sample:
                 # Only a test that fails has to be compared, and the sample has no time for the others.
                 cpu[name] = run(name, "CPU", compiler, args, [test for test, outcome in here.outcomes.items() if outcome == "failed"])

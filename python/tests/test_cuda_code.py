@@ -219,3 +219,12 @@ def test_ptx_that_is_older_than_nvjitlink() -> None:
     driver.launch(driver.function(out("cuModuleLoadData", OLD_PTX), "store"), 1, 1, 0, a)
     assert read(a, numpy.zeros(1, numpy.int32))[0] == 0
     assert code("cuModuleLoadData", ctypes.byref(ctypes.c_uint64()), OLD_PTX.replace(b"3.0", b"1.4")) == INVALID_PTX
+
+
+def test_blocks_that_are_too_large_say_why() -> None:
+    bounded = driver.function(driver.module('extern "C" __global__ void __launch_bounds__(128) f(int *a) { *a = 1; }'), "f")
+    a = array(numpy.zeros(1, numpy.int32))
+    for threads, expected in ((128, 0), (256, 1), (2048, 1)):
+        sizes = [ctypes.c_uint(n) for n in (1, 1, 1, threads, 1, 1, 0)]
+        assert code("cuLaunchKernel", bounded, *sizes, 0, driver.values(a), None) == expected
+    call("cuCtxSynchronize")

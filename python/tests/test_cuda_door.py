@@ -230,7 +230,8 @@ def test_a_c_program_for_nvidias_header(python, tmp_path: pathlib.Path, major: i
     program = tmp_path / "program"
     if not (cc := shutil.which("cc")):
         pytest.skip("no C compiler")
-    subprocess.run([cc, "-std=c17", "-Wall", "-Werror", f"-I{cuda_rows.find(SITE, major)}", ROOT / "examples/c/cuda_vecadd.c", "-o", program,
-                    f"-L{LIBRARY.parent}", "-lcuda"], check=True, timeout=100)
+    source, headers = ROOT / "examples/c/cuda_vecadd.c", cuda_rows.find(SITE, major)
+    command = [cc, "-std=c17", "-Wall", "-Werror", f"-I{headers}", source, "-o", program, f"-L{LIBRARY.parent}", "-lcuda"]
+    subprocess.run(command, check=True, timeout=100)
     image = str(ROOT / "tests/data/cubin/vecadd.nvrtc.cubin")
     assert python(["-m", "tegrarm", "run", "--cuda", "--", str(program), image]) == "Orin (ga10b): 1000 sums are right\n"

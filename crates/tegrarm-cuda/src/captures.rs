@@ -140,7 +140,11 @@ fn check_legacy(stream: &Stream) -> Answer {
 }
 
 /// Makes a node of the work, if the stream takes part in a capture. Says whether it did.
+#[inline]
 pub fn take(stream: &Stream, operation: impl FnOnce() -> Answer<Operation>) -> Answer<bool> {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return Ok(false);
+    }
     check_legacy(stream)?;
     let Some(capture) = of(stream) else { return Ok(false) };
     capture.check()?;
@@ -149,7 +153,15 @@ pub fn take(stream: &Stream, operation: impl FnOnce() -> Answer<Operation>) -> A
 }
 
 /// Fails if the stream takes part in a capture, which then is invalid.
+#[inline]
 pub fn forbid(stream: &Stream) -> Answer {
+    if COUNT.load(Ordering::Acquire) == 0 {
+        return Ok(());
+    }
+    forbid_captured(stream)
+}
+
+fn forbid_captured(stream: &Stream) -> Answer {
     check_legacy(stream)?;
     let Some(capture) = of(stream) else { return Ok(()) };
     capture.invalidate();

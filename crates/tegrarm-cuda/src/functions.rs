@@ -18,6 +18,9 @@ pub static FUNCTIONS: Handles<Function> = Handles::new(6, "function", CUDA_ERROR
 /// What a block has of shared memory without asking for more.
 pub const SHARED: u32 = 48 << 10;
 
+/// The registers of an SM, which a block may have.
+const REGISTERS: u64 = 64 << 10;
+
 /// A function.
 pub struct Function {
     /// The handle of its module.
@@ -79,8 +82,11 @@ impl Function {
             fail!(CUDA_ERROR_INVALID_VALUE, "{:?}: a grid of {grid:?} with blocks of {block:?}", self.name);
         }
         if threads > u64::from(self.attributes.max_threads) {
-            let most = self.attributes.max_threads;
-            fail!(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "{:?}: a block of {threads} threads: {most} can be", self.name);
+            // More than __launch_bounds__ allows is another mistake than too few registers for so many threads.
+            let (most, registers) = (self.attributes.max_threads, u64::from(self.attributes.registers));
+            let lacks = threads.next_multiple_of(32) * registers.next_multiple_of(8) > REGISTERS;
+            let code = if lacks { CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES } else { CUDA_ERROR_INVALID_VALUE };
+            fail!(code, "{:?}: a block of {threads} threads: {most} can be", self.name);
         }
         let most = self.dynamic.load(Ordering::Relaxed);
         if i64::from(shared) > i64::from(most) {
