@@ -166,7 +166,7 @@ fn rule_3_3_memory_is_accounted_and_zero() {
 }
 
 #[test]
-fn rule_refusals_large_buffers_are_refused_although_memory_is_free() {
+fn large_buffers_are_refused_although_memory_is_free() {
     use tegra_sim::{Chip, L4t, Refusals, SimConfig};
     const MIB: u32 = 1 << 20;
     let small = SimConfig { mem_total: 1 << 30, ..SimConfig::new(Chip::OrinNano) };
