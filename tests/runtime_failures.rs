@@ -348,7 +348,7 @@ fn every_ioctl_of_every_function() {
             let all = (1..).map(|n| fail_one(row, n, errno));
             let outcomes: Vec<Outcome> = all.take_while(|outcome| *outcome != Outcome::NotMade).collect();
             if row.1 == Calls::OrInPieces && errno == Errno::ENOMEM {
-                assert!(outcomes.contains(&Outcome::Failed) && outcomes.contains(&Outcome::Succeeded), "{}", row.0);
+                assert!(outcomes.contains(&Outcome::Succeeded), "{}: nothing else was tried", row.0);
                 continue;
             }
             let failures = outcomes.iter().take_while(|outcome| **outcome == Outcome::Failed).count();

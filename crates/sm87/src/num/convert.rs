@@ -278,19 +278,19 @@ pub fn pack_half(x: u32, how: Pack) -> u16 {
     if how.satfinite && half & 0x7fff == limit { half - 1 } else { half }
 }
 
-/// F2FP.PACK_AB: A becomes the high half and B the low half. For `.MERGE_C`, callers use [`pack_half`] on B below the
-/// upper half of C.
+/// F2FP.PACK_AB: A becomes the high half and B the low half.
 #[inline(always)]
 #[must_use]
 pub fn pack_ab(a: u32, b: u32, how: Pack) -> u32 {
     u32::from(pack_half(a, how)) << 16 | u32::from(pack_half(b, how))
 }
 
-/// F2FP.PACK_AB.MERGE_C: B becomes the low half, and the high half is that of C.
+/// F2FP.MERGE_C: B becomes the low half, and the high half is the low half of C. So two of them in a row pack two numbers, and this is
+/// how compilers convert two constants.
 #[inline(always)]
 #[must_use]
 pub fn pack_merge(b: u32, c: u32, how: Pack) -> u32 {
-    c & 0xffff_0000 | u32::from(pack_half(b, how))
+    c << 16 | u32::from(pack_half(b, how))
 }
 
 /// Modifiers of F2IP.

@@ -218,7 +218,7 @@ fn packing_floats() {
             let plain = Pack { kind, ..Pack::default() };
             let half = f32_to_half(x, kind, Round::Rn, false);
             assert_eq!(pack_ab(x, 0, plain), u32::from(half) << 16);
-            assert_eq!(pack_merge(x, 0xabcd_ef01, plain), 0xabcd_0000 | u32::from(half));
+            assert_eq!(pack_merge(x, 0xabcd_ef01, plain), 0xef01_0000 | u32::from(half));
             let relu = pack_half(x, Pack { relu: true, ..plain });
             let positive = f32::from_bits(x) > 0.0 || half == half::NAN;
             assert_eq!(relu, if positive { half } else { 0 }, "{x:#x}");
