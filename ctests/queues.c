@@ -97,6 +97,8 @@ static void work(struct tegrarm_device *device)
 
     /* A word that the GPU writes. */
     const NvU64 *word = (const NvU64 *)(const void *)pc;
+    CHECK(tegrarm_fill(own, bc, 0, SIZE, 0, 4, &fences[0]));
+    CHECK(tegrarm_wait(device, fences[0], TEGRARM_WAIT_FOREVER)); /* floats are larger numbers */
     CHECK(tegrarm_fill(own, bc, 0, SIZE, 7, 4, NULL));
     CHECK(tegrarm_wait_value(word, 0x700000007, TEGRARM_WAIT_FOREVER));
     CHECK(tegrarm_wait_value(word, 0x700000006, TEGRARM_WAIT_POLL));
