@@ -35,41 +35,35 @@ impl Nap {
 
 /// What has happened so far, as a number, and the sleeps of threads until more has happened.
 pub(crate) struct News {
+    /// It is changed while the lock is held, so that no thread falls asleep meanwhile.
     count: AtomicU64,
-    /// The number of threads that sleep or are about to.
-    sleepers: AtomicU64,
     lock: Mutex<()>,
     more: Condvar,
 }
 
 impl News {
     pub(crate) fn new() -> News {
-        News { count: AtomicU64::new(0), sleepers: AtomicU64::new(0), lock: Mutex::new(()), more: Condvar::new() }
+        News { count: AtomicU64::new(0), lock: Mutex::new(()), more: Condvar::new() }
     }
 
     /// What has happened so far.
     pub(crate) fn count(&self) -> u64 {
-        self.count.load(Ordering::SeqCst)
+        self.count.load(Ordering::Acquire)
     }
 
     /// Notes that something has happened.
     pub(crate) fn tell(&self) {
-        self.count.fetch_add(1, Ordering::SeqCst);
-        // A thread that comes later than this look sees the new count.
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            let _lock = self.lock.lock();
-            self.more.notify_all();
-        }
+        let _lock = self.lock.lock();
+        self.count.fetch_add(1, Ordering::AcqRel);
+        self.more.notify_all();
     }
 
     /// Sleeps until more than `seen` has happened, at most for `limit`.
     pub(crate) fn rest(&self, seen: u64, limit: Duration) {
         let mut lock = self.lock.lock();
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
         if self.count() == seen {
             self.more.wait_for(&mut lock, limit);
         }
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
