@@ -184,8 +184,15 @@ RULES = {
     "word": Rule(
         "use the field's word for it, which the list in CONTRIBUTING.md has",
         r"^(src|crates/(tegra-|tegrarm-)[^/]+/src)/.*\.rs$",
-        lines(r"(?i:\b(heralds?|porters?|bury|clues?|errands?|deeds?|drawers?|leash(es)?|patience|verdicts?)\b)|\b(struct|enum|trait|type) Lanes?\b"),
-        wrong=(("src/runtime/a.rs", "pub struct Lane {"), ("src/runtime/a.rs", "self.bury();"), ("crates/tegra-mm/src/a.rs", "struct Drawer")),
+        lines(
+            r"(?i:\b(heralds?|porters?|bury|clues?|errands?|deeds?|drawers?|leash(es)?|patience|verdicts?)\b)"
+            r"|\b(struct|enum|trait|type) Lanes?\b"
+        ),
+        wrong=(
+            ("src/runtime/a.rs", "pub struct Lane {"),
+            ("src/runtime/a.rs", "self.bury();"),
+            ("crates/tegra-mm/src/a.rs", "struct Drawer"),
+        ),
         right=(("src/runtime/a.rs", "// The lanes of a warp."),),
     ),
     "machine-path": Rule(

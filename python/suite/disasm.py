@@ -71,7 +71,8 @@ def intrinsics() -> list[bytes]:
 def recorded() -> list[bytes]:
     """The committed kernels of `silicon`."""
     text = (HERE.parents[1] / "crates/sm87/tests/sm/silicon/code.hex").read_text()
-    lines = (re.findall("^([0-9a-f]{16}) ([0-9a-f]{16})$", section, re.MULTILINE) for section in re.split("^# ", text, flags=re.MULTILINE)[1:])
+    sections = re.split("^# ", text, flags=re.MULTILINE)[1:]
+    lines = (re.findall("^([0-9a-f]{16}) ([0-9a-f]{16})$", section, re.MULTILINE) for section in sections)
     return [b"".join(struct.pack("<QQ", int(low, 16), int(high, 16)) for low, high in words) for words in lines]
 
 
