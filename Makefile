@@ -43,6 +43,7 @@ build:            ## the shared libraries (release)
 	@ln -sf libtegrarm.so $(LIB).0  # its soname, which is what programs linked with it look for
 	@mkdir -p $(dir $(LIB))nvml && ln -sf ../libtegrarm_nvml.so $(dir $(LIB))nvml/libnvidia-ml.so.1  # in a folder that a program has to ask for
 	@mkdir -p $(dir $(LIB))cuda && ln -sf ../libtegrarm_cuda.so $(dir $(LIB))cuda/libcuda.so.1  # likewise
+	@ln -sf libcuda.so.1 $(dir $(LIB))cuda/libcuda.so  # for the linker
 
 # --- Python -------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ use tegrarm::rm::Rm;
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::Cache;
-use tegrarm::runtime::params;
+use tegrarm::runtime::launch::params;
 use tegrarm::status::RmResult;
 use tegrarm::tegra::CacheMode;
 use tegrarm_kmd::{Kmd, Recorded};
