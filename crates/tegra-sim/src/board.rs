@@ -88,11 +88,17 @@ impl Kmd for SimKmd {
     }
 
     fn progress(&self) -> Option<u64> {
-        if self.is_ours() { self.gpu.progress() } else { None }
+        // Whether this is a forked child is not asked here, because a wait that spins makes no system call.
+        self.gpu.progress()
     }
 
     fn rest(&self, seen: u64, longest: Duration) {
-        self.gpu.rest(seen, longest);
+        // A child has no threads of the GPU, and a lock that it inherited may be held for ever.
+        if self.is_ours() {
+            self.gpu.rest(seen, longest);
+        } else {
+            std::thread::sleep(longest);
+        }
     }
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
