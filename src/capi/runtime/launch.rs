@@ -7,7 +7,9 @@ use super::opaque::{tegrarm_kernel, tegrarm_queue};
 use super::pointers::{extended, give_any, present};
 use super::queues::check_priority;
 use crate::runtime::device::module::KernelRef;
+use crate::runtime::device::queue::Queue;
 use crate::runtime::device::queue_ref::QueueRef;
+use crate::runtime::launch::images::LaunchImages;
 use crate::runtime::launch::params::Layout;
 use crate::runtime::launch::{Launch, LaunchError};
 use crate::status::{RmError, RmResult, fail};
@@ -113,17 +115,10 @@ unsafe fn launch_now(
         return unsafe { launch_now_on(queue, kernel, config, kernel_params, param_count, fence) };
     }
     let mut kernel = KERNELS.hold_in_turn(kernel).ok()?;
-    let (module, layout, ready) = kernel.parts();
-    // SAFETY: a plain configuration is a whole structure.
-    let turn = module.device().own().turn(ready, &unsafe { sizes(config) })?;
-    let to = turn.arguments();
-    // SAFETY: `kernel_params` is what this function asks of its caller. The block is `to.len()` bytes long, and nobody else uses it
-    // until the launch.
-    if !unsafe { gather_now(layout, kernel_params, param_count, to.cpu(), to.len()) } {
-        return None;
-    }
+    let (module, layout, images) = kernel.parts();
     // The device's own queue has number 0, so that its fences are the numbers of the submissions.
-    let given = turn.launch();
+    // SAFETY: the pointers are what this function asks of its caller, and a plain configuration is a whole structure.
+    let given = unsafe { submit(module.device().own(), images, layout, config, kernel_params, param_count) }?;
     // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.
     unsafe { give_any(fence, given) };
     Some(())
@@ -149,18 +144,34 @@ unsafe fn launch_now_on(
         return None;
     }
     let queue = queue.queue();
-    let (layout, ready) = kernel.images_for(queue.number())?;
-    // SAFETY: this function asks its caller for that.
-    let turn = queue.turn(ready, &unsafe { sizes(config) })?;
-    let to = turn.arguments();
-    // SAFETY: as in `launch_now`.
-    if !unsafe { gather_now(layout, kernel_params, param_count, to.cpu(), to.len()) } {
-        return None;
-    }
-    let given = queue.fence_of(turn.launch());
+    let (layout, images) = kernel.images_for(queue.number())?;
+    // SAFETY: the pointers are what this function asks of its caller.
+    let submission = unsafe { submit(queue, images, layout, config, kernel_params, param_count) }?;
     // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.
-    unsafe { give_any(fence, given) };
+    unsafe { give_any(fence, queue.fence_of(submission)) };
     Some(())
+}
+
+/// Fills in the next image of a kernel for a queue, and submits it, if that takes nothing but stores. Returns the submission.
+///
+/// # Safety
+/// As `tegrarm_launch`. `config` is a whole structure.
+#[inline(always)]
+unsafe fn submit(
+    queue: &Queue,
+    images: &mut LaunchImages,
+    layout: &Layout,
+    config: *const tegrarm_launch_config,
+    kernel_params: *const *const c_void,
+    param_count: NvU32,
+) -> Option<u64> {
+    // SAFETY: this function asks its caller for a whole structure.
+    let turn = queue.turn(images, &unsafe { sizes(config) })?;
+    let to = turn.arguments();
+    // SAFETY: `kernel_params` is what this function asks of its caller. The block is `to.len()` bytes long, and nobody else uses it
+    // until the launch.
+    let filled = unsafe { gather_now(layout, kernel_params, param_count, to.cpu(), to.len()) };
+    filled.then(|| turn.launch())
 }
 
 /// Launches, whatever has to be made or waited for.
@@ -186,7 +197,7 @@ unsafe fn launch(
         sizes(config)
     };
     let given = queue.launch(&mut held, &launch, |layout, to| {
-        // SAFETY: as in `launch_now`.
+        // SAFETY: as in `submit`.
         unsafe { gather(layout, kernel_params, param_count, to.cpu(), to.len()) }
     })?;
     // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.

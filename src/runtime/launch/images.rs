@@ -135,11 +135,7 @@ impl LaunchImages {
         name: impl FnOnce() -> String,
         fill: impl FnOnce(&Span) -> RmResult<()>,
     ) -> RmResult<u64> {
-        let version = self.version | channel.generation();
-        let image = match self.images.get_mut(self.next) {
-            Some(image) if image.version == version && channel.is_free_after(image.fence) => image,
-            _ => self.renew(heap, channel)?,
-        };
+        let image = self.renew(heap, channel)?;
         fill(&image.arguments)?;
         let fence = channel.submit_again(&image.program, image.at, name)?;
         image.fence = fence;
@@ -152,8 +148,7 @@ impl LaunchImages {
         self.images.iter().map(|image| image.fence).max().unwrap_or(0)
     }
 
-    /// Makes the next image a copy of the template. If the image is in use, this takes more memory or waits.
-    #[cold]
+    /// Makes the next image a copy of the template, unless it is one. If the image is in use, this takes more memory or waits.
     fn renew(&mut self, heap: &Arc<Heap>, channel: &mut Channel) -> RmResult<&mut Image> {
         let most = self.images.len() >= MOST;
         if self.images.get(self.next).is_none_or(|image| !most && !channel.has_finished(image.fence)) {
