@@ -246,47 +246,34 @@ pub mod rows {
         add(out, graph, after, count, Ok(Operation::Empty))
     }
 
-    pub fn cuGraphAddMemcpyNode(
-        out: Ptr<usize>,
-        graph: usize,
-        after: Ptr<usize>,
-        count: usize,
-        given: Ptr<c_void>,
-        context: usize,
-    ) -> Answer {
-        crate::context::context(context)?;
-        add(out, graph, after, count, copy_of(given))
+    /// The same for a type of node whose functions name a context.
+    macro_rules! nodes_in_context {
+        ($add:ident, $set:ident, $set_exec:ident, $read:ident) => {
+            pub fn $add(
+                out: Ptr<usize>,
+                graph: usize,
+                after: Ptr<usize>,
+                count: usize,
+                given: Ptr<c_void>,
+                context: usize,
+            ) -> Answer {
+                crate::context::context(context)?;
+                add(out, graph, after, count, $read(given))
+            }
+
+            pub fn $set(node: usize, given: Ptr<c_void>) -> Answer {
+                graphs::change(node, $read(given)?)
+            }
+
+            pub fn $set_exec(exec: usize, node: usize, given: Ptr<c_void>, context: usize) -> Answer {
+                crate::context::context(context)?;
+                EXECS.get(exec)?.change(node, $read(given)?)
+            }
+        };
     }
 
-    pub fn cuGraphMemcpyNodeSetParams(node: usize, given: Ptr<c_void>) -> Answer {
-        graphs::change(node, copy_of(given)?)
-    }
-
-    pub fn cuGraphExecMemcpyNodeSetParams(exec: usize, node: usize, given: Ptr<c_void>, context: usize) -> Answer {
-        crate::context::context(context)?;
-        EXECS.get(exec)?.change(node, copy_of(given)?)
-    }
-
-    pub fn cuGraphAddMemsetNode(
-        out: Ptr<usize>,
-        graph: usize,
-        after: Ptr<usize>,
-        count: usize,
-        given: Ptr<c_void>,
-        context: usize,
-    ) -> Answer {
-        crate::context::context(context)?;
-        add(out, graph, after, count, fill_of(given))
-    }
-
-    pub fn cuGraphMemsetNodeSetParams(node: usize, given: Ptr<c_void>) -> Answer {
-        graphs::change(node, fill_of(given)?)
-    }
-
-    pub fn cuGraphExecMemsetNodeSetParams(exec: usize, node: usize, given: Ptr<c_void>, context: usize) -> Answer {
-        crate::context::context(context)?;
-        EXECS.get(exec)?.change(node, fill_of(given)?)
-    }
+    nodes_in_context!(cuGraphAddMemcpyNode, cuGraphMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams, copy_of);
+    nodes_in_context!(cuGraphAddMemsetNode, cuGraphMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams, fill_of);
 
     pub fn cuGraphAddChildGraphNode(
         out: Ptr<usize>,

@@ -205,8 +205,13 @@ pub mod rows {
         give_edges(data, count)
     }
 
+    /// The edges that two lists of nodes describe, each from a node to the node at the same place of the other list.
+    fn listed(from: Ptr<usize>, to: Ptr<usize>, count: usize) -> Answer<Vec<(usize, usize)>> {
+        Ok(from.list(count, "from")?.into_iter().zip(to.list(count, "to")?).collect())
+    }
+
     pub fn cuGraphAddDependencies(graph: usize, from: Ptr<usize>, to: Ptr<usize>, count: usize) -> Answer {
-        let pairs: Vec<(usize, usize)> = from.list(count, "from")?.into_iter().zip(to.list(count, "to")?).collect();
+        let pairs = listed(from, to, count)?;
         for (from, to) in &pairs {
             graphs::of_graph(graph, *from)?;
             if from == to || graphs::of_graph(graph, *to)?.after.lock().contains(from) {
@@ -231,7 +236,7 @@ pub mod rows {
     }
 
     pub fn cuGraphRemoveDependencies(graph: usize, from: Ptr<usize>, to: Ptr<usize>, count: usize) -> Answer {
-        let pairs: Vec<(usize, usize)> = from.list(count, "from")?.into_iter().zip(to.list(count, "to")?).collect();
+        let pairs = listed(from, to, count)?;
         for (from, to) in &pairs {
             if !graphs::of_graph(graph, *to)?.after.lock().contains(from) {
                 fail!(CUDA_ERROR_INVALID_VALUE, "there is no edge from {from:#x} to {to:#x}");
