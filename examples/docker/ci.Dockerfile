@@ -1,7 +1,7 @@
 # A container for continuous integration, without a GPU: programs run on the virtual Orin. With the wheel of `make wheel` in dist:
 #
 #     docker build -f examples/docker/ci.Dockerfile -t tegrarm-ci .
-#     docker run --rm -v "$PWD:/work:ro" tegrarm-ci tegrarm run /work/script.py
+#     docker run --rm -v "$PWD:/project:ro" tegrarm-ci tegrarm run /project/script.py
 FROM python:3.12-slim-bookworm
 
 RUN apt-get update \
