@@ -46,6 +46,27 @@ except ImportError as e: print(e)
     assert "DEV=NVK+NV tegrarm run --preload -- python SCRIPT" in out
 
 
+def test_a_release_that_names_interfaces_in_the_call_hears_the_sentence_too(python):
+    """tinygrad 0.12 has no list of interfaces. It knew nothing of ours there, and said that no exception is no group of exceptions."""
+    out = python("""
+from tinygrad.helpers import select_first_inited
+from tinygrad.runtime import ops_nv
+del ops_nv.NVAllocator
+for kind in ops_nv.NVDevice.__mro__:
+    if "ifaces" in vars(kind): del kind.ifaces
+def select(self, *ifaces):
+    wanted = [iface for iface in ifaces if iface.__name__.startswith("TEGRA")]
+    return select_first_inited([lambda: iface(self, 0) for iface in wanted], "No interface")
+ops_nv.NVDevice._select_iface = select
+import tegrarm.tinygrad
+assert tegrarm.tinygrad.NV_MISSING is not None
+device = object.__new__(ops_nv.NVDevice)
+try: device._select_iface(ops_nv.NVKIface, ops_nv.PCIIface)
+except ImportError as e: print(e)
+""", env=env())
+    assert "DEV=TEGRA+NV does not fit this tinygrad (" in out and "NVAllocator" in out
+
+
 def test_the_nv_device_is_loaded_when_it_is_asked_for(python):
     """Loading it takes longer than everything else before the first kernel. It has the interface whenever it is loaded."""
     python("""

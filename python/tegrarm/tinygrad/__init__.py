@@ -62,6 +62,8 @@ def _refuse_to_open(misfit: fit.Misfit) -> None:
     device = getattr(sys.modules.get(NV_DEVICE), "NVDevice", None)
     if isinstance(ifaces := getattr(device, "ifaces", None), list):
         ifaces.insert(0, TEGRAIface)
+    elif select := getattr(device, "_select_iface", None):  # releases that name the interfaces in the call
+        device._select_iface = lambda self, *ifaces: select(self, TEGRAIface, *ifaces)  # type: ignore[union-attr]
 
 
 class _AdaptWhenLoaded(importlib.abc.MetaPathFinder):

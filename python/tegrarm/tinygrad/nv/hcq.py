@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from tinygrad.helpers import to_mv
 from tinygrad.runtime import ops_nv
-from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue, NVSignal
-from tinygrad.runtime.support.hcq import FileIOInterface, HCQBuffer, MMIOInterface
+from tinygrad.runtime.ops_nv import NVAllocator, NVComputeQueue
+from tinygrad.runtime.support.hcq import FileIOInterface, HCQBuffer, HCQSignal, MMIOInterface
 
 from ... import _ffi
 from .. import copies
@@ -39,21 +39,21 @@ class TegraComputeQueue(NVComputeQueue):
         return super().signal(signal, value)
 
 
-class TegraSignal(NVSignal):
+class TegraSignal(getattr(ops_nv, "NVSignal", HCQSignal)):  # type: ignore[misc]  # 0.12 has no signals of its own for NVIDIA's GPUs
     """A signal whose waits do not keep a GPU from its work that this computer's processors do."""
 
     _wanted = 0
 
-    def wait(self, value: int, timeout: int | None = None) -> None:
-        """As tinygrad's, which reads the signal in a loop and calls :meth:`_sleep` in between."""
+    def wait(self, value: int, *timeout: int | None, **named: int | None) -> None:
+        """As tinygrad's, which reads the signal in a loop and calls :meth:`_sleep` in between. Its timeout is passed on as it was given."""
         self._wanted = value
-        super().wait(value, timeout)
+        super().wait(value, *timeout, **named)
 
-    def _sleep(self, time_spent_since_last_sleep_ms: int) -> None:
+    def _sleep(self, time_spent_since_last_sleep_ms: int) -> bool | None:
         # A board's GPU is watched as closely as by tinygrad's loop: for a millisecond the library reads in a loop, too.
         word = ctypes.cast(self.base_buf.cpu_view().addr, ctypes.POINTER(ctypes.c_uint64))
         _ffi.lib().tegrarm_wait_value(word, self._wanted, LOOK_NS)
-        super()._sleep(time_spent_since_last_sleep_ms)
+        return super()._sleep(time_spent_since_last_sleep_ms)
 
 
 class TegraAllocator(NVAllocator):
