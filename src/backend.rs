@@ -37,7 +37,7 @@ impl Backend {
     /// Parses a backend's name.
     ///
     /// # Errors
-    /// 0x1F for an unknown name. The sentence lists the names that are known.
+    /// INVALID_ARGUMENT for an unknown name. The sentence lists the names that are known.
     pub fn parse(text: &str) -> RmResult<Backend> {
         let mut backend = Backend { source: Source::Nvgpu, record: None };
         for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
@@ -75,7 +75,8 @@ impl Backend {
     /// Opens the kernel that this backend names.
     ///
     /// # Errors
-    /// 0x59 when a recording cannot be opened or written, 0x56 when the simulator was not built in.
+    /// OPERATING_SYSTEM when a recording cannot be opened or written, NOT_SUPPORTED when the simulator was not built
+    /// in.
     pub fn open(&self) -> RmResult<Arc<dyn Kmd>> {
         let source: Arc<dyn Kmd> = match &self.source {
             Source::Nvgpu => Arc::new(LinuxKmd),
@@ -157,7 +158,7 @@ fn record(source: Arc<dyn Kmd>, path: &Path) -> RmResult<Arc<dyn Kmd>> {
 /// The CPU attribute that `TEGRARM_CPU_CACHE` names for CPU-mapped memory: `wc`, which is also the default, or `inner`.
 ///
 /// # Errors
-/// 0x1F for anything else.
+/// INVALID_ARGUMENT for anything else.
 pub fn cpu_cache_from_env() -> RmResult<CacheMode> {
     match text_of("TEGRARM_CPU_CACHE")?.as_str() {
         "" | "wc" => Ok(CacheMode::WriteCombine),

@@ -290,6 +290,13 @@ RULES = {
         ),
         allowed={r"^crates/sm87/src/exec/dispatch\.rs$": "one handler for each operation; the compiler sees that none is missing"},
     ),
+    "bare-status": Rule(
+        "name a status as its header does: INVALID_CLIENT, not 0x23",
+        r"^docs/.*\.md$|^src/.*\.rs$",
+        lines(r"(answers?|answer is|refused with|status is|fails with) 0x[0-9A-Fa-f]{2}\b|^\s*///.*\b0x[0-9A-Fa-f]{2} (for|when|if) "),
+        wrong=(("docs/a.md", "An unknown client is refused with 0x23."), ("src/a.rs", "    /// 0x57 for an unknown object.")),
+        right=(("docs/a.md", "an unknown client is refused with INVALID_CLIENT, class 0x3E too"), ("src/a.rs", "/// Class 0x3E."),),
+    ),
     "panic-guard": Rule(
         "a C function's body begins with the guard, so that no panic crosses the C interface",
         r"^src/capi/.*\.rs$",

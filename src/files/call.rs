@@ -43,7 +43,7 @@ impl Call<'_> {
     /// status of its own for that case.
     ///
     /// # Errors
-    /// 0x23 for a client of another open file.
+    /// INVALID_CLIENT for a client of another open file.
     #[inline]
     pub fn check_client(&self, client: u32) -> RmResult<()> {
         if self.file.owns_client(client) { Ok(()) } else { self.no_client_of_others(client) }

@@ -46,7 +46,7 @@ impl AllocCall<'_> {
     /// An object of the same client that the parameters name.
     ///
     /// # Errors
-    /// 0x57 for a handle that names no object of the client.
+    /// OBJECT_NOT_FOUND for a handle that names no object of the client.
     pub fn object(&self, handle: u32) -> RmResult<Arc<Object>> {
         self.client.object(handle)
     }
@@ -54,7 +54,7 @@ impl AllocCall<'_> {
     /// The VA space that the parameters name. The handle 0 means the device's own VA space.
     ///
     /// # Errors
-    /// 0x57 for an unknown handle, 0x31 for an object that is not a VA space.
+    /// OBJECT_NOT_FOUND for an unknown handle, INVALID_OBJECT for an object that is not a VA space.
     pub fn vaspace(&mut self, handle: u32) -> RmResult<Arc<VaSpace>> {
         if handle == 0 {
             let device = self.client.ancestor(self.parent.handle, Tag::Device)?;
@@ -74,8 +74,8 @@ impl Rm {
     /// the class's own size. `has_params` is whether the caller passed any parameters.
     ///
     /// # Errors
-    /// 0x22 for an unknown class (or the status its row gives), 0x1F when parameters are required, 0x3A when
-    /// `size` is not one of the sizes that drivers used for them.
+    /// INVALID_CLASS for an unknown class (or the status its row gives), INVALID_ARGUMENT when parameters are required,
+    /// INVALID_PARAM_STRUCT when `size` is not one of the sizes that drivers used for them.
     pub fn prepare_alloc(&self, class: u32, has_params: bool, size: u32) -> RmResult<PreparedAlloc> {
         let Some(row) = classes::find(class) else {
             self.report.refuse(Asked::Class(class), "it is not in the class table");

@@ -76,8 +76,9 @@ impl ChannelObject {
     /// Makes a channel that can run.
     ///
     /// # Errors
-    /// 0x1F for a bad number of entries, 0x37 when the ring or USERD lies where the CPU and the kernel cannot share it,
-    /// 0x1A when all channels are in use, and otherwise the kernel's refusal. A failed call leaves nothing behind.
+    /// INVALID_ARGUMENT for a bad number of entries, INVALID_OFFSET when the ring or USERD lies where the CPU and the
+    /// kernel cannot share it, INSUFFICIENT_RESOURCES when all channels are in use, and otherwise the kernel's refusal.
+    /// A failed call leaves nothing behind.
     pub fn new(gpu: &Gpu, plan: ChannelPlan) -> RmResult<ChannelObject> {
         let (area, ring_offset) = find_ring(&plan, gpu)?;
         check_userd(&plan, &area, ring_offset)?;
@@ -127,8 +128,8 @@ impl ChannelObject {
     /// changes nothing.
     ///
     /// # Errors
-    /// 0x60 when a channel that died is to be enabled, because the kernel would agree and never run it. Otherwise the
-    /// kernel's errno.
+    /// RC_ERROR when a channel that died is to be enabled, because the kernel would agree and never run it. Otherwise
+    /// the kernel's errno.
     pub fn schedule(&self, enable: bool) -> RmResult<()> {
         if enable {
             self.check_alive()?;
@@ -143,7 +144,7 @@ impl ChannelObject {
     /// Checks that the channel can still run.
     ///
     /// # Errors
-    /// 0x60 when it died, or those of [`ChannelObject::error`].
+    /// RC_ERROR when it died, or those of [`ChannelObject::error`].
     pub fn check_alive(&self) -> RmResult<()> {
         match self.error()? {
             None => Ok(()),

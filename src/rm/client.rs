@@ -74,7 +74,7 @@ impl Client {
     /// The object that has this handle.
     ///
     /// # Errors
-    /// 0x57 when the client has no such object.
+    /// OBJECT_NOT_FOUND when the client has no such object.
     #[inline(always)]
     pub fn object(&self, handle: u32) -> RmResult<Arc<Object>> {
         match self.tree.lock().nodes.get(handle) {
@@ -86,7 +86,7 @@ impl Client {
     /// The nearest object of kind `tag` at or above `handle`.
     ///
     /// # Errors
-    /// 0x36 when there is no such object.
+    /// INVALID_OBJECT_PARENT when there is no such object.
     pub fn ancestor(&self, handle: u32, tag: Tag) -> RmResult<Arc<Object>> {
         let tree = self.tree.lock();
         let mut at = handle;
@@ -113,8 +113,9 @@ impl Client {
     /// Reserves the handle `wanted`, or the next free one if `wanted` is 0.
     ///
     /// # Errors
-    /// 0x33 for a reserved handle, 0x19 for a handle in use, 0x1A when no handle is left, 0x57 when the parent was
-    /// freed meanwhile, 0x16 when the tree is too deep.
+    /// INVALID_OBJECT_HANDLE for a reserved handle, INSERT_DUPLICATE_NAME for a handle in use, INSUFFICIENT_RESOURCES
+    /// when no handle is left, OBJECT_NOT_FOUND when the parent was freed meanwhile, ILLEGAL_ACTION when the tree is
+    /// too deep.
     pub fn claim(&self, parent: u32, wanted: u32) -> RmResult<Claim> {
         let mut tree = self.tree.lock();
         let Some(depth) = tree.nodes.get(parent).map(|n| n.depth + 1) else {
@@ -148,8 +149,8 @@ impl Client {
     /// Enters the finished object under its handle. Look-ups find it from here on.
     ///
     /// # Errors
-    /// 0x57 when another thread has freed its parent or an object on which it depends. The object is dropped in that
-    /// case.
+    /// OBJECT_NOT_FOUND when another thread has freed its parent or an object on which it depends. The object is
+    /// dropped in that case.
     pub fn settle(&self, claim: &Claim, object: Object, depends_on: Vec<u32>) -> RmResult<Arc<Object>> {
         let object = Arc::new(object);
         let mut tree = self.tree.lock();

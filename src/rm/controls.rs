@@ -79,8 +79,8 @@ impl Rm {
     /// caller passed a pointer, and `size` is the size that the caller gives for the memory behind it.
     ///
     /// # Errors
-    /// 0x1F when the caller passes a pointer without a size, a size without a pointer, or a size above the limit; 0x23
-    /// for an unknown client, 0x57 for an unknown object, 0x56 for a control that the object does not have, 0x3A for a
+    /// INVALID_ARGUMENT when the caller passes a pointer without a size, a size without a pointer, or a size above the limit; INVALID_CLIENT
+    /// for an unknown client, OBJECT_NOT_FOUND for an unknown object, NOT_SUPPORTED for a control that the object does not have, INVALID_PARAM_STRUCT for a
     /// size that no driver used.
     #[inline(always)]
     pub fn prepare_control(
@@ -205,7 +205,7 @@ const NO_ECC: &str = "the memory has no ECC that nvgpu reports";
 const NO_CAPS: &str = "this GPU has no capability for which there is a bit, so all bits are 0";
 const NO_EVENTS: &str = "nvgpu posts no RM events";
 const NOT_EXPOSED: &str = "nvgpu has no counterpart that user space can reach";
-const SINCE_R39: &str = "nvgpu tells and sets credits since r39; 0x56 on a kernel that does not";
+const SINCE_R39: &str = "nvgpu tells and sets credits since r39; NOT_SUPPORTED on a kernel that does not";
 const PHYSICAL: &str = "only the kernel may do this: nvgpu does not pass it to user space";
 const EXPORT: &str = "objects cannot be exported as file descriptors";
 const NO_OBJECT: &str = "it belongs to a class that the library does not make";
@@ -390,14 +390,14 @@ pub static CONTROLS: &[ControlRow] = &[
     refused!(NV2080_CTRL_CMD_FLCN_GET_CTX_BUFFER_SIZE, [Subdevice], NV_ERR_NOT_SUPPORTED, NOT_EXPOSED),
     refused!(NV2080_CTRL_CMD_ECC_GET_REPAIR_STATUS, [Subdevice], NV_ERR_NOT_SUPPORTED, NO_ECC),
     accepted!(NV2080_CTRL_CMD_GSP_GET_FEATURES, [Subdevice], [NV2080_CTRL_GSP_GET_FEATURES_PARAMS], plain::zero_after::<0>, "there is no GSP firmware: not valid"),
-    partial!(NV2080_CTRL_CMD_GRMGR_GET_GR_FS_INFO, [Subdevice], [NV2080_CTRL_GRMGR_GET_GR_FS_INFO_PARAMS], gr::floorsweeping, "GPCs and TPCs; PPCs, ROPs and partitions are 0x56 in their query"),
+    partial!(NV2080_CTRL_CMD_GRMGR_GET_GR_FS_INFO, [Subdevice], [NV2080_CTRL_GRMGR_GET_GR_FS_INFO_PARAMS], gr::floorsweeping, "GPCs and TPCs; PPCs, ROPs and partitions are NOT_SUPPORTED in their query"),
     accepted!(NV2080_CTRL_CMD_OS_UNIX_VIDMEM_PERSISTENCE_STATUS, [Subdevice], [NV2080_CTRL_OS_UNIX_VIDMEM_PERSISTENCE_STATUS_PARAMS], plain::zero_after::<0>, "there is no memory of the GPU's own to preserve"),
     refused!(NV208F_CTRL_CMD_GPU_VERIFY_INFOROM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
     refused!(NV503C_CTRL_CMD_REGISTER_VA_SPACE, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
     refused!(NV503C_CTRL_CMD_REGISTER_VIDMEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
     refused!(NV503C_CTRL_CMD_UNREGISTER_VIDMEM, [], NV_ERR_NOT_SUPPORTED, NO_OBJECT),
     done!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_MMU_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_MMU_DEBUG_PARAMS], debugger::mmu_debug),
-    partial!(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, [Debugger], [NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS], debugger::exception_mask, "none and fatal ones; the others are 0x56, since nvgpu does not know them"),
+    partial!(NV83DE_CTRL_CMD_DEBUG_SET_EXCEPTION_MASK, [Debugger], [NV83DE_CTRL_DEBUG_SET_EXCEPTION_MASK_PARAMS], debugger::exception_mask, "none and fatal ones; the others are NOT_SUPPORTED, since nvgpu does not know them"),
     done!(NV83DE_CTRL_CMD_DEBUG_READ_SINGLE_SM_ERROR_STATE, [Debugger], [NV83DE_CTRL_DEBUG_READ_SINGLE_SM_ERROR_STATE_PARAMS], debugger::sm_error),
     done!(NV83DE_CTRL_CMD_DEBUG_READ_ALL_SM_ERROR_STATES, [Debugger], [NV83DE_CTRL_DEBUG_READ_ALL_SM_ERROR_STATES_PARAMS], debugger::sm_errors),
     partial!(NV83DE_CTRL_CMD_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE, [Debugger], [NV83DE_CTRL_DEBUG_CLEAR_SINGLE_SM_ERROR_STATE_PARAMS], debugger::clear_sm_error, "the record that the kernel saved; the hardware's registers are cleared for all SMs or for none"),
@@ -408,8 +408,8 @@ pub static CONTROLS: &[ControlRow] = &[
     done!(NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT, [Debugger], [NV83DE_CTRL_CMD_DEBUG_SUSPEND_CONTEXT_PARAMS], debugger::suspend),
     row!(NV83DE_CTRL_CMD_DEBUG_RESUME_CONTEXT, [Debugger], [0], debugger::resume, Support::Done, ""),
     partial!(NV83DE_CTRL_CMD_GET_MAPPINGS, [Debugger], [NV83DE_CTRL_DEBUG_GET_MAPPINGS_PARAMETERS], debug_memory::mappings, "a range of 4 GiB and more is told as one of 0xffffffff bytes"),
-    partial!(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, [Debugger], [NV83DE_CTRL_DEBUG_EXEC_REG_OPS_PARAMS], debug_memory::reg_ops, "what the kernel's list of registers allows; a refused transaction is 0x1f and does not tell which operation it was"),
-    partial!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS], debugger::errbar, "whether a warp's end waits for its errors, since r36; 0x56 on r35"),
+    partial!(NV83DE_CTRL_CMD_DEBUG_EXEC_REG_OPS, [Debugger], [NV83DE_CTRL_DEBUG_EXEC_REG_OPS_PARAMS], debug_memory::reg_ops, "what the kernel's list of registers allows; a refused transaction is INVALID_ARGUMENT and does not tell which operation it was"),
+    partial!(NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG, [Debugger], [NV83DE_CTRL_DEBUG_SET_MODE_ERRBAR_DEBUG_PARAMS], debugger::errbar, "whether a warp's end waits for its errors, since r36; NOT_SUPPORTED on r35"),
     partial!(NV83DE_CTRL_CMD_DEBUG_READ_MMU_FAULT_INFO, [Debugger], [NV83DE_CTRL_DEBUG_READ_MMU_FAULT_INFO_PARAMS], debugger::mmu_fault, "that there was a fault; its address is in the kernel's log only"),
     done!(NV906F_CTRL_GET_CLASS_ENGINEID, [Channel], [NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS], channel::class_engine),
     done!(NV906F_CTRL_CMD_RESET_CHANNEL, [Channel], [NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS], channel::reset),
@@ -432,12 +432,12 @@ pub static CONTROLS: &[ControlRow] = &[
     row!(NVB0CC_CTRL_CMD_RELEASE_HWPM_LEGACY, [Profiler], [0], profiler::release_hwpm, Support::Done, ""),
     done!(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_SMPC, [Profiler], [NVB0CC_CTRL_RESERVE_PM_AREA_SMPC_PARAMS], profiler::reserve_smpc),
     row!(NVB0CC_CTRL_CMD_RELEASE_PM_AREA_SMPC, [Profiler], [0], profiler::release_smpc, Support::Done, ""),
-    partial!(NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, [Profiler], [NVB0CC_CTRL_ALLOC_PMA_STREAM_PARAMS], profiler::alloc_stream, "one stream, and its count at the front of a buffer: another place for the count is 0x56"),
+    partial!(NVB0CC_CTRL_CMD_ALLOC_PMA_STREAM, [Profiler], [NVB0CC_CTRL_ALLOC_PMA_STREAM_PARAMS], profiler::alloc_stream, "one stream, and its count at the front of a buffer: another place for the count is NOT_SUPPORTED"),
     done!(NVB0CC_CTRL_CMD_FREE_PMA_STREAM, [Profiler], [NVB0CC_CTRL_FREE_PMA_STREAM_PARAMS], profiler::free_stream),
     row!(NVB0CC_CTRL_CMD_BIND_PM_RESOURCES, [Profiler], [0], profiler::bind, Support::Done, ""),
     row!(NVB0CC_CTRL_CMD_UNBIND_PM_RESOURCES, [Profiler], [0], profiler::unbind, Support::Done, ""),
     done!(NVB0CC_CTRL_CMD_PMA_STREAM_UPDATE_GET_PUT, [Profiler], [NVB0CC_CTRL_PMA_STREAM_UPDATE_GET_PUT_PARAMS], profiler::update_stream),
-    partial!(NVB0CC_CTRL_CMD_EXEC_REG_OPS, [Profiler], [NVB0CC_CTRL_EXEC_REG_OPS_PARAMS], profiler::reg_ops, "what the kernel's list of registers allows; a refused \"all or none\" is 0x1f and does not tell which operation it was"),
+    partial!(NVB0CC_CTRL_CMD_EXEC_REG_OPS, [Profiler], [NVB0CC_CTRL_EXEC_REG_OPS_PARAMS], profiler::reg_ops, "what the kernel's list of registers allows; a refused \"all or none\" is INVALID_ARGUMENT and does not tell which operation it was"),
     row!(NVB0CC_CTRL_CMD_RESERVE_PM_AREA_PC_SAMPLER, [Profiler], [0], profiler::reserve_sampler, Support::Done, ""),
     row!(NVB0CC_CTRL_CMD_RELEASE_PM_AREA_PC_SAMPLER, [Profiler], [0], profiler::release_sampler, Support::Done, ""),
     partial!(NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS, [Profiler], [NVB0CC_CTRL_GET_TOTAL_HS_CREDITS_PARAMS], profiler::total_credits, SINCE_R39),

@@ -21,7 +21,8 @@ impl Rm {
     /// Makes a new descriptor of a memory object's buffer.
     ///
     /// # Errors
-    /// 0x23 and 0x57 for unknown handles, 0x31 for a handle that is not memory, 0x56 for pages of the process itself.
+    /// INVALID_CLIENT and OBJECT_NOT_FOUND for unknown handles, INVALID_OBJECT for a handle that is not memory,
+    /// NOT_SUPPORTED for pages of the process itself.
     pub fn export_dmabuf(&self, client: u32, memory: u32) -> RmResult<OwnedFd> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(memory)?;
         object.memory(NV_ERR_INVALID_OBJECT)?.export().during(|| format!("exporting {object}"))
@@ -31,7 +32,8 @@ impl Rm {
     /// size.
     ///
     /// # Errors
-    /// 0x23 and 0x57 for unknown handles, and the kernel's error for a descriptor that is not a dmabuf.
+    /// INVALID_CLIENT and OBJECT_NOT_FOUND for unknown handles, and the kernel's error for a descriptor that is not a
+    /// dmabuf.
     pub fn import_dmabuf(&self, client: u32, parent: u32, fd: BorrowedFd<'_>) -> RmResult<(u32, u64)> {
         let _inside = context::enter(Inside::AllocMemory(NV01_MEMORY_SYSTEM));
         let row = classes::find(NV01_MEMORY_SYSTEM).expect("it is in the table");

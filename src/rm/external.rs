@@ -80,7 +80,7 @@ impl Held {
     /// The total and the free memory in bytes.
     ///
     /// # Errors
-    /// 0x59 when the kernel does not say.
+    /// OPERATING_SYSTEM when the kernel does not say.
     pub fn memory(&self) -> RmResult<(u64, u64)> {
         Ok((self.0.meminfo("MemTotal")?, self.0.meminfo("MemAvailable")?))
     }
@@ -98,7 +98,8 @@ impl Rm {
     /// A VA space for UVM to fill. Its address space is made here.
     ///
     /// # Errors
-    /// 0x23 for an unknown client, 0x57 for an unknown object, 0x31 for an object that is not a VA space.
+    /// INVALID_CLIENT for an unknown client, OBJECT_NOT_FOUND for an unknown object, INVALID_OBJECT for an object that
+    /// is not a VA space.
     pub fn external_space(&self, client: u32, vaspace: u32) -> RmResult<ExternalSpace> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(vaspace)?;
         let space = object.vaspace(NV_ERR_INVALID_OBJECT)?.clone();
@@ -109,7 +110,8 @@ impl Rm {
     /// Makes UVM's own reference to a memory object.
     ///
     /// # Errors
-    /// 0x23 for an unknown client, 0x57 for an unknown object, 0x31 for an object that is not memory.
+    /// INVALID_CLIENT for an unknown client, OBJECT_NOT_FOUND for an unknown object, INVALID_OBJECT for an object that
+    /// is not memory.
     pub fn external_memory(&self, client: u32, memory: u32) -> RmResult<ExternalMemory> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(memory)?;
         let memory = object.memory(NV_ERR_INVALID_OBJECT)?;
@@ -133,7 +135,7 @@ impl Rm {
     /// Checks that a handle is a channel.
     ///
     /// # Errors
-    /// 0x23 for an unknown client, 0x21 for an object that is not a channel.
+    /// INVALID_CLIENT for an unknown client, INVALID_CHANNEL for an object that is not a channel.
     pub fn check_channel(&self, client: u32, channel: u32) -> RmResult<()> {
         match self.client(client, NV_ERR_INVALID_CLIENT)?.object(channel) {
             Ok(object) if matches!(object.kind, Kind::Channel(_)) => Ok(()),
@@ -153,7 +155,7 @@ impl Extent {
     /// Maps the extent.
     ///
     /// # Errors
-    /// The same as those of [`VaSpace::map`]. Addresses that are in use otherwise give 0x68.
+    /// The same as those of [`VaSpace::map`]. Addresses that are in use otherwise give UVM_ADDRESS_IN_USE.
     pub fn map(self) -> RmResult<ExternalMapping> {
         let request = GpuMapping {
             offset: self.offset,

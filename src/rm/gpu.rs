@@ -28,7 +28,8 @@ impl Gpu {
     /// Opens the nodes.
     ///
     /// # Errors
-    /// 0x05 when a node is missing, 0x1B when it may not be opened; the sentence says what to do.
+    /// CARD_NOT_PRESENT when a node is missing, INSUFFICIENT_PERMISSIONS when it may not be opened; the sentence says
+    /// what to do.
     pub fn open(kmd: &Arc<dyn Kmd>) -> RmResult<Gpu> {
         let ctrl = Ctrl::open(kmd).map_err(|e| explain(e, kmd.is_simulated()))?;
         let nvmap = Nvmap::open(kmd, ctrl.release()).map_err(|e| explain(e, kmd.is_simulated()))?;
@@ -94,7 +95,7 @@ impl Gpu {
     /// One figure of `/proc/meminfo`, in bytes.
     ///
     /// # Errors
-    /// 0x59 when the file cannot be read or does not name it.
+    /// OPERATING_SYSTEM when the file cannot be read or does not name it.
     pub fn meminfo(&self, key: &str) -> RmResult<u64> {
         meminfo(&**self.kmd(), [key]).map(|[bytes]| bytes)
     }
@@ -103,7 +104,7 @@ impl Gpu {
 /// Figures of `/proc/meminfo`, in bytes.
 ///
 /// # Errors
-/// 0x59 when the file cannot be read or does not name one of them.
+/// OPERATING_SYSTEM when the file cannot be read or does not name one of them.
 pub(super) fn meminfo<const N: usize>(kmd: &dyn Kmd, keys: [&str; N]) -> RmResult<[u64; N]> {
     let path = "/proc/meminfo";
     let text = kmd.read_text(path).map_err(|e| crate::tegra::KernelError::new(format!("reading {path}"), e))?;

@@ -47,7 +47,7 @@ impl Group {
     /// Opens a TSG for channels of one engine type (`NV2080_ENGINE_TYPE_*`).
     ///
     /// # Errors
-    /// 0x1F for an engine the GPU does not have, 0x51 when there are no more TSGs.
+    /// INVALID_ARGUMENT for an engine the GPU does not have, NO_MEMORY when there are no more TSGs.
     pub fn new(gpu: &Gpu, engine_type: u32, space: Arc<VaSpace>, has_own_space: bool) -> RmResult<Arc<Group>> {
         let runlist = runlist(gpu, engine_type)?;
         let tsg = gpu.ctrl.open_tsg().during(|| "opening a TSG")?;
@@ -120,7 +120,8 @@ impl ContextShare {
     /// Creates a subcontext.
     ///
     /// # Errors
-    /// 0x1A when no subcontext is free, 0x56 for a particular id that the kernel does not hand out, 0x1F for bad flags.
+    /// INSUFFICIENT_RESOURCES when no subcontext is free, NOT_SUPPORTED for a particular id that the kernel does not
+    /// hand out, INVALID_ARGUMENT for bad flags.
     pub fn new(group: &Arc<Group>, space: &Arc<VaSpace>, flags: u32, wanted: u32) -> RmResult<ContextShare> {
         let synchronous = match flags {
             NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_SYNC => true,

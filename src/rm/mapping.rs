@@ -82,8 +82,8 @@ impl Rm {
     /// address and the range is free, and to any free address otherwise. Returns the address.
     ///
     /// # Errors
-    /// 0x23 and 0x57 for unknown handles, 0x31 for an object that cannot be mapped, 0x2E and 0x20 for a bad range, 0x37
-    /// for an unaligned range.
+    /// INVALID_CLIENT and OBJECT_NOT_FOUND for unknown handles, INVALID_OBJECT for an object that cannot be mapped,
+    /// INVALID_LIMIT and INVALID_BASE for a bad range, INVALID_OFFSET for an unaligned range.
     pub fn map_memory(&self, client: u32, device: u32, request: &MapRequest) -> RmResult<usize> {
         let MapRequest { memory, offset, length, at, flags } = *request;
         let _inside = context::enter(Inside::MapMemory);
@@ -107,8 +107,8 @@ impl Rm {
     /// because the client itself passes them to `mmap(2)`.
     ///
     /// # Errors
-    /// Those of [`Rm::map_memory`]; 0x1F for system memory on a GPU's node and for anything else on the control node;
-    /// 0x56 for an offset other than 0, because the client's `mmap(2)` starts at 0.
+    /// Those of [`Rm::map_memory`]; INVALID_ARGUMENT for system memory on a GPU's node and for anything else on the
+    /// control node; NOT_SUPPORTED for an offset other than 0, because the client's `mmap(2)` starts at 0.
     pub fn lend_memory(&self, client: u32, device: u32, request: &MapRequest, borrower: Borrower) -> RmResult<u64> {
         let _inside = context::enter(Inside::MapMemory);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -134,7 +134,8 @@ impl Rm {
     /// `RM_UNMAP_MEMORY`: removes the mapping that starts at `addr`.
     ///
     /// # Errors
-    /// 0x23 and 0x57 for unknown handles. 0x57 also when no mapping of the memory starts there.
+    /// INVALID_CLIENT and OBJECT_NOT_FOUND for unknown handles. OBJECT_NOT_FOUND also when no mapping of the memory
+    /// starts there.
     pub fn unmap_memory(&self, client: u32, device: u32, memory: u32, addr: usize) -> RmResult<()> {
         let _inside = context::enter(Inside::UnmapMemory);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -150,7 +151,8 @@ impl Rm {
     /// `RM_MAP_MEMORY_DMA`: maps a part of a buffer into the VA space of the mapper. Returns the GPU address.
     ///
     /// # Errors
-    /// 0x33 when `dma` is not a mapper, 0x31 when `memory` is not memory, and then those of the VA space.
+    /// INVALID_OBJECT_HANDLE when `dma` is not a mapper, INVALID_OBJECT when `memory` is not memory, and then those of
+    /// the VA space.
     pub fn map_memory_dma(&self, client: u32, device: u32, request: &DmaRequest) -> RmResult<u64> {
         let _inside = context::enter(Inside::MapMemoryDma);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -184,7 +186,8 @@ impl Rm {
     /// `RM_UNMAP_MEMORY_DMA`: removes the mapping that starts at `dma_offset`.
     ///
     /// # Errors
-    /// 0x57 when no mapping of that memory starts there. For wrong handles, those of [`Rm::map_memory_dma`].
+    /// OBJECT_NOT_FOUND when no mapping of that memory starts there. For wrong handles, those of
+    /// [`Rm::map_memory_dma`].
     pub fn unmap_memory_dma(&self, client: u32, device: u32, dma: u32, memory: u32, dma_offset: u64) -> RmResult<()> {
         let _inside = context::enter(Inside::UnmapMemoryDma);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;
@@ -199,7 +202,7 @@ impl Rm {
     /// until its last handle is freed. Returns the handle.
     ///
     /// # Errors
-    /// 0x1F for an object that is not memory. Otherwise those of an allocation.
+    /// INVALID_ARGUMENT for an object that is not memory. Otherwise those of an allocation.
     pub fn dup_object(&self, client: u32, parent: u32, wanted: u32, source_client: u32, source: u32) -> RmResult<u32> {
         let _inside = context::enter(Inside::DupObject);
         let client = self.client(client, NV_ERR_INVALID_CLIENT)?;

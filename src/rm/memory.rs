@@ -114,7 +114,7 @@ impl Memory {
     /// Allocates memory.
     ///
     /// # Errors
-    /// 0x51 when there is not that much memory.
+    /// NO_MEMORY when there is not that much memory.
     pub fn new(gpu: &Arc<Gpu>, size: u64, traits: Traits) -> RmResult<Memory> {
         let untouched = traits.notifier && size > UNTOUCHED;
         let cache = traits.coherency.unwrap_or(CacheMode::InnerCacheable);
@@ -166,7 +166,7 @@ impl Memory {
     /// Makes a new descriptor of the buffer, for use outside the library.
     ///
     /// # Errors
-    /// 0x56 for pages of the process itself, which cannot be mapped through a descriptor.
+    /// NOT_SUPPORTED for pages of the process itself, which cannot be mapped through a descriptor.
     pub fn export(&self) -> RmResult<OwnedFd> {
         if self.traits.foreign {
             fail!(NV_ERR_NOT_SUPPORTED, "memory made of the process's own pages has no descriptor for others to map");
@@ -186,7 +186,7 @@ impl Memory {
     /// The range `offset..offset + len`, after a check that it lies in the object.
     ///
     /// # Errors
-    /// 0x2E for a length of 0, 0x20 beyond the end.
+    /// INVALID_LIMIT for a length of 0, INVALID_BASE beyond the end.
     pub fn range(&self, offset: u64, len: u64) -> RmResult<Range<u64>> {
         if len == 0 {
             fail!(NV_ERR_INVALID_LIMIT, "a length of 0");
@@ -235,8 +235,8 @@ impl Memory {
     /// free, and to any free address otherwise.
     ///
     /// # Errors
-    /// 0x2E and 0x20 for a bad range, 0x37 for an offset that is not a multiple of the page size, 0x51 and 0x59 from
-    /// the kernel.
+    /// INVALID_LIMIT and INVALID_BASE for a bad range, INVALID_OFFSET for an offset that is not a multiple of the page
+    /// size, NO_MEMORY and OPERATING_SYSTEM from the kernel.
     pub fn map_cpu(&self, at: Option<usize>, offset: u64, len: u64, prot: Prot, wanted: CacheMode) -> RmResult<usize> {
         let range = self.range(offset, len)?;
         if !offset.is_multiple_of(PAGE) {
@@ -260,8 +260,8 @@ impl Memory {
     /// maps it. Returns a cookie for [`Memory::unmap_cpu`].
     ///
     /// # Errors
-    /// 0x2E and 0x20 for a bad range, 0x56 for a part that does not start at the start of the buffer or that shows a
-    /// channel's pages.
+    /// INVALID_LIMIT and INVALID_BASE for a bad range, NOT_SUPPORTED for a part that does not start at the start of the
+    /// buffer or that shows a channel's pages.
     pub fn lend(&self, offset: u64, len: u64, wanted: CacheMode, onto: RawFd) -> RmResult<u64> {
         self.range(offset, len)?;
         if offset != 0 {
@@ -298,7 +298,7 @@ impl Memory {
     /// Undoes [`Memory::map_cpu`] or [`Memory::lend`].
     ///
     /// # Errors
-    /// 0x57 when it is not mapped there.
+    /// OBJECT_NOT_FOUND when it is not mapped there.
     pub fn unmap_cpu(&self, addr: usize) -> RmResult<()> {
         let mut mapped = self.mapped.lock();
         if let Some(at) = mapped.lent.iter().position(|cookie| *cookie == addr as u64) {
@@ -317,7 +317,7 @@ impl Memory {
     /// Maps a part of the memory into a VA space and returns the GPU address.
     ///
     /// # Errors
-    /// Those of [`VaSpace::map`]; 0x2E and 0x20 for a bad range.
+    /// Those of [`VaSpace::map`]; INVALID_LIMIT and INVALID_BASE for a bad range.
     pub fn map_gpu(&self, space: &Arc<VaSpace>, mapping: &GpuMapping) -> RmResult<u64> {
         let range = self.range(mapping.offset, mapping.len)?;
         if !range.start.is_multiple_of(PAGE) {
@@ -351,7 +351,7 @@ impl Memory {
     /// Undoes [`Memory::map_gpu`].
     ///
     /// # Errors
-    /// 0x57 when it is not mapped there.
+    /// OBJECT_NOT_FOUND when it is not mapped there.
     pub fn unmap_gpu(&self, space: &Arc<VaSpace>, va: u64) -> RmResult<()> {
         let mut mapped = self.mapped.lock();
         let Some(at) = mapped.gpu.iter().position(|place| place.is(space, va)) else {

@@ -154,7 +154,7 @@ impl Rm {
     /// A client and one of its objects.
     ///
     /// # Errors
-    /// 0x23 for an unknown client, 0x57 for an unknown object.
+    /// INVALID_CLIENT for an unknown client, OBJECT_NOT_FOUND for an unknown object.
     #[inline(always)]
     fn client_object(&self, client: u32, object: u32) -> RmResult<(Arc<Client>, Arc<Object>)> {
         {
@@ -171,7 +171,7 @@ impl Rm {
     /// Freed memory is removed from every CPU address and GPU address at which it was mapped.
     ///
     /// # Errors
-    /// 0x33 for an unknown client.
+    /// INVALID_OBJECT_HANDLE for an unknown client.
     pub fn free(&self, client: u32, object: u32) -> RmResult<()> {
         let client = self.client(client, NV_ERR_INVALID_OBJECT_HANDLE)?;
         let doomed = client.take(object);
@@ -216,7 +216,7 @@ impl Rm {
     /// The number of objects of a client, the client itself included.
     ///
     /// # Errors
-    /// 0x23 for an unknown client.
+    /// INVALID_CLIENT for an unknown client.
     pub fn object_count(&self, client: u32) -> RmResult<usize> {
         Ok(self.client(client, NV_ERR_INVALID_CLIENT)?.object_count())
     }

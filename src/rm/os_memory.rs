@@ -32,11 +32,11 @@ pub struct MemoryRequest {
 const PIECE: usize = 1 << 20;
 
 impl Rm {
-    /// `RM_ALLOC_MEMORY`. Returns the handle and, for class 0x3E if a mapping was asked for, the address.
+    /// `RM_ALLOC_MEMORY`. Returns the handle and, if the class is 0x3E and a mapping was asked for, the address.
     ///
     /// # Errors
-    /// 0x22 for another class, 0x29 for wrong flags, 0x56 for a misaligned address, 0x2E for a size of 0, 0x1E when the
-    /// pages cannot be used.
+    /// INVALID_CLASS for another class, INVALID_FLAGS for wrong flags, NOT_SUPPORTED for a misaligned address,
+    /// INVALID_LIMIT for a size of 0, INVALID_ADDRESS when the pages cannot be used.
     pub fn alloc_memory(
         &self,
         client: u32,

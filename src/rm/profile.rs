@@ -159,7 +159,7 @@ impl Rm {
     /// The values of the system's sensors, and the free and the total bytes of memory. Nothing of the GPU is opened.
     ///
     /// # Errors
-    /// 0x26 for any index but 0, and 0x59 if the kernel does not say how much memory there is.
+    /// INVALID_DEVICE for any index but 0, and OPERATING_SYSTEM if the kernel does not say how much memory there is.
     pub fn state(&self, index: u32) -> RmResult<(Sensors, (u64, u64))> {
         check_index(index)?;
         let [available, total] = super::gpu::meminfo(&**self.kmd(), ["MemAvailable", "MemTotal"])?;
@@ -189,7 +189,7 @@ impl Rm {
     /// The figures of one GPU.
     ///
     /// # Errors
-    /// 0x26 for any index but 0. If there is no GPU, the status that says why.
+    /// INVALID_DEVICE for any index but 0. If there is no GPU, the status that says why.
     pub fn device_profile(&self, index: u32) -> RmResult<Profile> {
         let gpu = self.gpu()?;
         check_index(index)?;

@@ -83,7 +83,7 @@ impl Store {
     /// Allocates `size` bytes.
     ///
     /// # Errors
-    /// 0x51 when there is not that much memory.
+    /// NO_MEMORY when there is not that much memory.
     pub fn new(nvmap: &Arc<Nvmap>, size: u64, cache: CacheMode) -> RmResult<Arc<Store>> {
         let backing = Backing::new(nvmap, size, cache).during(|| format!("allocating {size:#x} bytes"))?;
         Ok(Store::of(backing))
@@ -107,8 +107,8 @@ impl Store {
     /// Makes `onto`, a descriptor of the client, refer to the pages that the CPU must see in the first `len` bytes.
     ///
     /// # Errors
-    /// 0x56 when these pages belong to more than one file, that is a channel's pages and the buffer's own; the errno of
-    /// replacing the descriptor.
+    /// NOT_SUPPORTED when these pages belong to more than one file, that is a channel's pages and the buffer's own; the
+    /// errno of replacing the descriptor.
     pub fn lend(&self, len: u64, onto: RawFd) -> RmResult<()> {
         let mut seen = self.seen.lock();
         seen.overlays.retain(|o| o.strong_count() > 0);

@@ -45,7 +45,8 @@ impl Rm {
     /// Returns a channel's own syncpoint.
     ///
     /// # Errors
-    /// 0x23 and 0x57 for unknown handles, 0x21 for a handle that is not a channel, and the errors of the kernel.
+    /// INVALID_CLIENT and OBJECT_NOT_FOUND for unknown handles, INVALID_CHANNEL for a handle that is not a channel, and
+    /// the errors of the kernel.
     pub fn user_syncpoint(&self, client: u32, channel: u32) -> RmResult<UserSyncpoint> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(channel)?;
         let Kind::Channel(channel) = &object.kind else { fail!(NV_ERR_INVALID_CHANNEL, "{object} is no channel") };
@@ -56,7 +57,8 @@ impl Rm {
     /// Returns where the GPU reads all syncpoints in a VA space.
     ///
     /// # Errors
-    /// 0x23 and 0x57 for unknown handles, 0x31 for a handle that is not a VA space, and the errors of the kernel.
+    /// INVALID_CLIENT and OBJECT_NOT_FOUND for unknown handles, INVALID_OBJECT for a handle that is not a VA space, and
+    /// the errors of the kernel.
     pub fn syncpoint_map(&self, client: u32, space: u32) -> RmResult<SyncpointMap> {
         let object = self.client(client, NV_ERR_INVALID_CLIENT)?.object(space)?;
         let Kind::VaSpace(space) = &object.kind else { fail!(NV_ERR_INVALID_OBJECT, "{object} is no VA space") };
@@ -67,7 +69,7 @@ impl Rm {
     /// Makes a Linux sync file that passes when a syncpoint reaches a value.
     ///
     /// # Errors
-    /// 0x56 if there is no host1x node, and the errors of the kernel.
+    /// NOT_SUPPORTED if there is no host1x node, and the errors of the kernel.
     pub fn sync_file(&self, point: SyncPoint) -> RmResult<OwnedFd> {
         let SyncPoint { id, threshold } = point;
         let gpu = self.gpu()?;
@@ -77,7 +79,7 @@ impl Rm {
     /// The syncpoints and values for which a sync file waits.
     ///
     /// # Errors
-    /// 0x56 if there is no host1x node; 0x1F for a descriptor that is not a sync file of host1x.
+    /// NOT_SUPPORTED if there is no host1x node; INVALID_ARGUMENT for a descriptor that is not a sync file of host1x.
     pub fn sync_file_points(&self, fd: BorrowedFd<'_>) -> RmResult<Vec<SyncPoint>> {
         let gpu = self.gpu()?;
         let points = gpu.host1x()?.points(fd);

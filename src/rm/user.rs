@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 /// signal.
 ///
 /// # Errors
-/// 0x3D when the range cannot be read.
+/// INVALID_POINTER when the range cannot be read.
 #[inline]
 pub fn read(addr: u64, into: &mut [u8]) -> RmResult<()> {
     match into.len() {
@@ -22,7 +22,7 @@ pub fn read(addr: u64, into: &mut [u8]) -> RmResult<()> {
 /// Copies to an address that a client gave.
 ///
 /// # Errors
-/// 0x3D when the range cannot be written.
+/// INVALID_POINTER when the range cannot be written.
 #[inline]
 pub fn write(addr: u64, from: &[u8]) -> RmResult<()> {
     match from.len() {

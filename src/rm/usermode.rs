@@ -33,7 +33,7 @@ impl Usermode {
     /// Maps the doorbell page and returns the address.
     ///
     /// # Errors
-    /// 0x20 for a range outside of the first 64 KiB, 0x2E for a length of 0, the errno of `mmap(2)`.
+    /// INVALID_BASE for a range outside of the first 64 KiB, INVALID_LIMIT for a length of 0, the errno of `mmap(2)`.
     pub fn map(&self, at: Option<usize>, offset: u64, len: u64) -> RmResult<usize> {
         check_range(offset, len)?;
         let place = at.map_or(Placement::Anywhere, Placement::Replace);
@@ -62,7 +62,7 @@ impl Usermode {
     /// Undoes [`Usermode::map`] or [`Usermode::lend`].
     ///
     /// # Errors
-    /// 0x57 when it is not mapped there.
+    /// OBJECT_NOT_FOUND when it is not mapped there.
     pub fn unmap(&self, addr: usize) -> RmResult<()> {
         let mut lent = self.lent.lock();
         if let Some(at) = lent.iter().position(|l| l.cookie == addr as u64) {

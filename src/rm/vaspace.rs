@@ -100,7 +100,7 @@ impl VaSpace {
     /// The nvgpu address space. It is made now if it does not exist yet.
     ///
     /// # Errors
-    /// 0x51 when the kernel has no memory for it.
+    /// NO_MEMORY when the kernel has no memory for it.
     pub fn space(&self) -> RmResult<&Arc<AddressSpace>> {
         self.space.get_or_try_init(|| {
             let space = self.gpu.ctrl.alloc_address_space().during(|| "creating a GPU address space")?;
@@ -145,8 +145,9 @@ impl VaSpace {
     /// Makes a mapping and returns its address.
     ///
     /// # Errors
-    /// 0x37 for a misaligned address, 0x5B for an address that the GPU does not have, 0x5D for an address in a shader
-    /// window, 0x1A for an address in use, 0x51 when no addresses are left.
+    /// INVALID_OFFSET for a misaligned address, OUT_OF_RANGE for an address that the GPU does not have,
+    /// PAGE_TABLE_NOT_AVAIL for an address in a shader window, INSUFFICIENT_RESOURCES for an address in use, NO_MEMORY
+    /// when no addresses are left.
     pub fn map(&self, request: &MapRequest) -> RmResult<u64> {
         match request.at {
             Some(at) => self.map_at(at, request),
@@ -302,7 +303,7 @@ impl VaSpace {
     /// Undoes one request for the mapping that starts at `va`.
     ///
     /// # Errors
-    /// 0x57 when no mapping of that memory starts there.
+    /// OBJECT_NOT_FOUND when no mapping of that memory starts there.
     pub fn unmap(&self, va: u64, store: Option<&Arc<Store>>) -> RmResult<()> {
         let mut maps = self.maps.lock();
         let Some(map) = maps.get_mut(&va).filter(|m| store.is_none_or(|s| Arc::ptr_eq(s, &m.store))) else {

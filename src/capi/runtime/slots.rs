@@ -90,7 +90,7 @@ impl<H, T> Slots<H, T> {
     /// Keeps an object and returns its handle.
     ///
     /// # Errors
-    /// 0x1A if there are four million objects already.
+    /// INSUFFICIENT_RESOURCES if there are four million objects already.
     pub(super) fn insert(&'static self, object: T) -> RmResult<*mut H> {
         let Some(handle) = self.next() else {
             fail!(NV_ERR_INSUFFICIENT_RESOURCES, "no handle is left for another {}", self.what);
@@ -176,7 +176,7 @@ impl<H, T> Slots<H, T> {
     /// ended.
     ///
     /// # Errors
-    /// 0x57 if no object has that handle.
+    /// OBJECT_NOT_FOUND if no object has that handle.
     #[inline(always)]
     pub(super) fn hold_in_turn(&'static self, handle: *const H) -> RmResult<Held<T>> {
         let handle = handle.addr() as u64;
@@ -187,7 +187,7 @@ impl<H, T> Slots<H, T> {
     /// Holds an object for one call and never waits.
     ///
     /// # Errors
-    /// 0x57 if no object has that handle, and 0x63 if another thread is in a call of the object.
+    /// OBJECT_NOT_FOUND if no object has that handle, and STATE_IN_USE if another thread is in a call of the object.
     #[inline(always)]
     pub(super) fn hold_alone(&'static self, handle: *const H) -> RmResult<Held<T>> {
         let handle = handle.addr() as u64;
@@ -198,7 +198,7 @@ impl<H, T> Slots<H, T> {
     /// A copy of an object that threads share, which is an `Arc`. The row is held only until the copy is counted.
     ///
     /// # Errors
-    /// 0x57 if no object has that handle.
+    /// OBJECT_NOT_FOUND if no object has that handle.
     #[inline]
     pub(super) fn get(&'static self, handle: *const H) -> RmResult<T>
     where
@@ -218,7 +218,7 @@ impl<H, T> Slots<H, T> {
     /// GPU.
     ///
     /// # Errors
-    /// 0x57 if no object has that handle.
+    /// OBJECT_NOT_FOUND if no object has that handle.
     pub(super) fn remove(&'static self, handle: *const H) -> RmResult<T> {
         let handle = handle.addr() as u64;
         let Some(row) = self.row(handle) else { return Err(self.unknown(handle)) };

@@ -33,7 +33,7 @@ pub struct Range {
 /// Checks that a range is made of whole pages and is not empty.
 ///
 /// # Errors
-/// 0x1E.
+/// INVALID_ADDRESS.
 pub fn check_pages(base: u64, len: u64) -> RmResult<()> {
     let whole = base.is_multiple_of(PAGE) && len.is_multiple_of(PAGE);
     if !whole || len == 0 || base.checked_add(len).is_none() {
@@ -45,7 +45,7 @@ pub fn check_pages(base: u64, len: u64) -> RmResult<()> {
 /// Checks that the GPU can address the whole range.
 ///
 /// # Errors
-/// 0x5B.
+/// OUT_OF_RANGE.
 pub fn check_reach(base: u64, len: u64) -> RmResult<()> {
     let end = base.saturating_add(len);
     if base < USER_VA_START || end > USER_VA_END {
@@ -63,7 +63,8 @@ impl Ranges {
     /// Reserves a range of addresses.
     ///
     /// # Errors
-    /// 0x1E for a bad range, 0x5B for addresses that the GPU does not have, 0x68 for addresses that are taken.
+    /// INVALID_ADDRESS for a bad range, OUT_OF_RANGE for addresses that the GPU does not have, UVM_ADDRESS_IN_USE for
+    /// addresses that are taken.
     pub fn insert(&mut self, base: u64, len: u64, purpose: Purpose) -> RmResult<()> {
         check_pages(base, len)?;
         check_reach(base, len)?;
@@ -84,7 +85,7 @@ impl Ranges {
     /// Gives a range back and unmaps everything in it. The result is the client's own pages that are mapped nowhere now.
     ///
     /// # Errors
-    /// 0x1E when no range that can be freed starts at `base`.
+    /// INVALID_ADDRESS when no range that can be freed starts at `base`.
     pub fn free(&mut self, base: u64) -> RmResult<Vec<OwnPages>> {
         match self.tree.get(&base).map(|range| range.purpose) {
             Some(Purpose::External | Purpose::DynamicParallelism) => {
@@ -106,7 +107,7 @@ impl Ranges {
     /// Gives a channel's range back.
     ///
     /// # Errors
-    /// 0x21 when the channel has no range.
+    /// INVALID_CHANNEL when the channel has no range.
     pub fn remove_channel(&mut self, client: u32, channel: u32) -> RmResult<()> {
         let before = self.tree.len();
         self.tree.retain(|_, range| range.purpose != Purpose::Channel(client, channel));
@@ -119,7 +120,7 @@ impl Ranges {
     /// The external range that contains all of these addresses.
     ///
     /// # Errors
-    /// 0x1E when no external range contains them.
+    /// INVALID_ADDRESS when no external range contains them.
     pub fn external(&mut self, base: u64, len: u64) -> RmResult<&mut Range> {
         check_pages(base, len)?;
         let end = base + len;

@@ -33,7 +33,7 @@ impl Space {
     /// Registers the GPU.
     ///
     /// # Errors
-    /// 0x26 when a GPU is registered already.
+    /// INVALID_DEVICE when a GPU is registered already.
     pub fn register(&mut self, uuid: [u8; 16]) -> RmResult<()> {
         if self.gpu.is_some() {
             fail!(NV_ERR_INVALID_DEVICE, "the GPU is registered with this UVM file already");
@@ -57,7 +57,7 @@ impl Space {
     /// Checks that `uuid` is a registered GPU.
     ///
     /// # Errors
-    /// 0x26 when it is not.
+    /// INVALID_DEVICE when it is not.
     pub fn check_gpu(&self, uuid: &nv_uuid) -> RmResult<()> {
         if self.gpu != Some(uuid.uuid) {
             fail!(NV_ERR_INVALID_DEVICE, "GPU {:02x?} is not registered: UVM_REGISTER_GPU first", uuid.uuid);
@@ -68,7 +68,7 @@ impl Space {
     /// The VA space into which memory is mapped.
     ///
     /// # Errors
-    /// 0x26 when UVM_REGISTER_GPU_VASPACE was not called yet.
+    /// INVALID_DEVICE when UVM_REGISTER_GPU_VASPACE was not called yet.
     pub fn vaspace(&self) -> RmResult<&ExternalSpace> {
         match &self.vaspace {
             Some(space) => Ok(space),

@@ -116,7 +116,7 @@ pub static CLASSES: &[ClassRow] = &[
         true,
         os_descriptor,
         Support::Done,
-        "through rm_alloc_memory; rm_alloc of it is 0x56, as in RM"
+        "through rm_alloc_memory; rm_alloc of it is NOT_SUPPORTED, as in RM"
     ),
     refused!(NV04_DISPLAY_COMMON, OTHER_ENGINE),
     class!(

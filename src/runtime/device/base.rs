@@ -82,7 +82,7 @@ impl Base {
     /// The device library. The first module that needs it installs it, with the memory that the module's functions need.
     ///
     /// # Errors
-    /// 0x51 when there is not enough memory.
+    /// NO_MEMORY when there is not enough memory.
     pub fn library_for(&self, module: &Cubin) -> RmResult<&Arc<Installed>> {
         let sizes = self.diagnostics.sizes();
         let install = || Installed::new(&self.session, &self.code, sizes, module);

@@ -112,7 +112,7 @@ impl Device {
     /// measurement takes at least as long as `long`.
     ///
     /// # Errors
-    /// 0x51 when there is no memory, 0x65 when a measurement does not end; the channel's fault.
+    /// NO_MEMORY when there is no memory, TIMEOUT when a measurement does not end; the channel's fault.
     pub fn measure(self: &Arc<Device>, long: Duration) -> RmResult<Profile> {
         let mut profile = self.profile().clone();
         let bench = Bench {

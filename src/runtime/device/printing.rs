@@ -83,8 +83,8 @@ impl Device {
     /// Changes the size of the heap of `malloc`. Waits until all earlier work has finished.
     ///
     /// # Errors
-    /// 0x1F if the size is too large, 0x63 if kernels use the heap or the device has replays, 0x51 if there is not enough memory; the
-    /// fault of a channel.
+    /// INVALID_ARGUMENT if the size is too large, STATE_IN_USE if kernels use the heap or the device has replays,
+    /// NO_MEMORY if there is not enough memory; the fault of a channel.
     pub fn set_heap(&self, bytes: u64) -> RmResult<()> {
         let bytes = Sizes::heap(bytes)?;
         if let Some(library) = self.base().diagnostics().library() {
@@ -98,7 +98,8 @@ impl Device {
     /// Changes the size of the buffer of `printf`. Waits until all earlier work has finished and its messages were printed.
     ///
     /// # Errors
-    /// 0x1F if the size is too large, 0x63 if the device has replays, 0x51 if there is not enough memory; the fault of a channel.
+    /// INVALID_ARGUMENT if the size is too large, STATE_IN_USE if the device has replays, NO_MEMORY if there is not
+    /// enough memory; the fault of a channel.
     pub fn set_printf(&self, bytes: u64) -> RmResult<()> {
         let bytes = Sizes::printf(bytes)?;
         if let Some(library) = self.base().diagnostics().library() {

@@ -43,7 +43,8 @@ impl Device {
     /// The syncpoint of a fence's queue, and the value that it reaches when the queue has done all work that it has now.
     ///
     /// # Errors
-    /// 0x1F if the fence was never given out, or if its queue was destroyed; the fault of a channel; an error that RM gives.
+    /// INVALID_ARGUMENT if the fence was never given out, or if its queue was destroyed; the fault of a channel; an
+    /// error that RM gives.
     pub fn syncpoint(&self, fence: u64) -> RmResult<SyncPoint> {
         let Some(queue) = self.queue(fence)? else {
             fail!(NV_ERR_INVALID_ARGUMENT, "the queue of fence {fence:#x} has ended: its fences have passed");
@@ -55,7 +56,7 @@ impl Device {
     /// The same as a Linux sync file.
     ///
     /// # Errors
-    /// As [`Device::syncpoint`]; 0x56 if the system cannot make sync files.
+    /// As [`Device::syncpoint`]; NOT_SUPPORTED if the system cannot make sync files.
     pub fn sync_file(&self, fence: u64) -> RmResult<OwnedFd> {
         let point = self.syncpoint(fence)?;
         self.session().rm().sync_file(point)
@@ -66,7 +67,8 @@ impl QueueRef {
     /// Lets all later work of the queue wait until syncpoints have reached their values.
     ///
     /// # Errors
-    /// 0x1F if the system does not have the syncpoint; the fault of a channel; 0x65 if the ring stays full.
+    /// INVALID_ARGUMENT if the system does not have the syncpoint; the fault of a channel; TIMEOUT if the ring stays
+    /// full.
     pub fn after_syncpoints(&self, points: &[SyncPoint]) -> RmResult<()> {
         let map = self.device().base().syncpoints()?;
         for SyncPoint { id, threshold } in points {
@@ -84,7 +86,8 @@ impl QueueRef {
     /// Lets all later work of the queue wait for a sync file. The caller keeps the descriptor.
     ///
     /// # Errors
-    /// 0x1F if the descriptor is not a sync file of host1x; 0x56 if the system has no sync files; as above.
+    /// INVALID_ARGUMENT if the descriptor is not a sync file of host1x; NOT_SUPPORTED if the system has no sync files;
+    /// as above.
     pub fn after_sync_file(&self, fd: BorrowedFd<'_>) -> RmResult<()> {
         let points = self.device().session().rm().sync_file_points(fd)?;
         if points.is_empty() { Ok(()) } else { self.after_syncpoints(&points) }

@@ -12,7 +12,7 @@ const FIRST: u64 = 1;
 /// Makes memory for a heap of `bytes` and writes its address into the state. A heap of 0 bytes is `None`; `malloc` then returns NULL.
 ///
 /// # Errors
-/// 0x51 if there is not enough memory. The state does not change then.
+/// NO_MEMORY if there is not enough memory. The state does not change then.
 pub fn make(session: &Arc<Session>, state: &Memory, bytes: u64) -> RmResult<Option<Memory>> {
     if bytes == 0 {
         forget(state)?;

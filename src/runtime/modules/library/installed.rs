@@ -33,7 +33,7 @@ impl Installed {
     /// Makes the state and the memory that the functions of a module need, and writes the code into memory of `code`.
     ///
     /// # Errors
-    /// 0x51 if there is not enough memory. Everything that was made is freed then.
+    /// NO_MEMORY if there is not enough memory. Everything that was made is freed then.
     pub fn new(session: &Arc<Session>, code: &Arc<Heap>, sizes: Sizes, module: &Cubin) -> RmResult<Installed> {
         let cubin = Library::carried().cubin();
         let broken = |e| RmError::new(NV_ERR_GENERIC, format!("the device library: {e}"));
@@ -62,7 +62,7 @@ impl Installed {
     /// Makes the memory that the functions of a module need, if it does not exist yet.
     ///
     /// # Errors
-    /// 0x51 if there is no memory for the heap.
+    /// NO_MEMORY if there is no memory for the heap.
     pub fn serve(&self, module: &Cubin, sizes: Sizes) -> RmResult<()> {
         self.work.lock().serve(module, sizes, &self.state)
     }
@@ -70,7 +70,8 @@ impl Installed {
     /// Changes the size of the heap. Kernels must have freed everything in it, and no work may run.
     ///
     /// # Errors
-    /// 0x63 if kernels still use the heap; 0x51 if there is not enough memory. The heap does not change then.
+    /// STATE_IN_USE if kernels still use the heap; NO_MEMORY if there is not enough memory. The heap does not change
+    /// then.
     pub fn resize_heap(&self, bytes: u64) -> RmResult<()> {
         let mut work = self.work.lock();
         if !work.gives {
@@ -86,7 +87,7 @@ impl Installed {
     /// Changes the size of the ring of `printf`. No work may run, and the messages in the old ring must have been taken.
     ///
     /// # Errors
-    /// 0x51 if there is not enough memory. The ring does not change then.
+    /// NO_MEMORY if there is not enough memory. The ring does not change then.
     pub fn resize_ring(&self, bytes: u64) -> RmResult<()> {
         let mut work = self.work.lock();
         if work.ring.bytes() != bytes {

@@ -48,7 +48,7 @@ impl Ring {
     /// Makes a ring of `bytes`, which is a power of two, and writes its address into the state. No kernel may print during this.
     ///
     /// # Errors
-    /// 0x51 if there is not enough memory. The state does not change then.
+    /// NO_MEMORY if there is not enough memory. The state does not change then.
     pub fn new(session: &Arc<Session>, state: &Arc<Memory>, bytes: u64) -> RmResult<Ring> {
         let during = || format!("a buffer of {bytes} bytes for printf");
         let words = Memory::new(session, bytes, Cache::Cached).during(during)?;

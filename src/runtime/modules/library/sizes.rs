@@ -27,7 +27,7 @@ impl Sizes {
     /// The default sizes. `TEGRARM_HEAP_SIZE` and `TEGRARM_PRINTF_SIZE` replace them.
     ///
     /// # Errors
-    /// 0x1F if a variable does not have a valid size.
+    /// INVALID_ARGUMENT if a variable does not have a valid size.
     pub fn from_env() -> RmResult<Sizes> {
         let mut sizes = Sizes::default();
         if let Some(heap) = number("TEGRARM_HEAP_SIZE", std::env::var_os("TEGRARM_HEAP_SIZE"))? {
@@ -42,7 +42,7 @@ impl Sizes {
     /// The size of a heap that has at least this many bytes.
     ///
     /// # Errors
-    /// 0x1F if that is more than a heap can have.
+    /// INVALID_ARGUMENT if that is more than a heap can have.
     pub fn heap(bytes: u64) -> RmResult<u64> {
         match bytes {
             0 => Ok(0),
@@ -53,7 +53,7 @@ impl Sizes {
     /// The size of a ring that has at least this many bytes.
     ///
     /// # Errors
-    /// 0x1F if that is more than a ring can have.
+    /// INVALID_ARGUMENT if that is more than a ring can have.
     pub fn printf(bytes: u64) -> RmResult<u64> {
         Ok(limited("printf buffer", bytes, PRINTF)?.next_power_of_two())
     }
