@@ -16,7 +16,7 @@ const SCRATCH: usize = 1 << 16;
 /// No class has more bytes of parameters.
 const MOST_PARAMS: usize = 1 << 14;
 /// The most objects that are remembered. A longer input is cut here.
-const MOST: usize = 120;
+const OBJECTS: usize = 120;
 
 /// The verbs of a door. Each returns a status.
 pub trait Verbs {
@@ -307,7 +307,7 @@ impl<V: Verbs> Objects<V> {
 
     /// Whether there is room for another step.
     pub fn has_room(&self) -> bool {
-        self.known.len() < MOST
+        self.known.len() < OBJECTS
     }
 
     /// Frees every client. Nothing answers any more.

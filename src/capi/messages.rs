@@ -27,8 +27,8 @@ pub enum tegrarm_log_level {
     TEGRARM_LOG_TRACE = 5,
 }
 
-const MOST: NvU32 = tegrarm_log_level::TEGRARM_LOG_TRACE as NvU32;
-const _: () = assert!(MOST as u8 == logging::TRACE);
+const FINEST_LEVEL: NvU32 = tegrarm_log_level::TEGRARM_LOG_TRACE as NvU32;
+const _: () = assert!(FINEST_LEVEL as u8 == logging::TRACE);
 
 /// Who is told: `level` is a value of `enum tegrarm_log_level`, `status` is that of the call that failed, or `NV_OK` for a message that
 /// is about none, `message` is a sentence that is valid during the call, and `user` is what `tegrarm_log` was given.
@@ -51,8 +51,8 @@ pub type tegrarm_log_callback =
 #[unsafe(no_mangle)]
 pub extern "C" fn tegrarm_log(level: NvU32, callback: tegrarm_log_callback, user: *mut c_void) -> NV_STATUS {
     status(|| {
-        if level > MOST {
-            fail!(NV_ERR_INVALID_ARGUMENT, "log level {level}: at most TEGRARM_LOG_TRACE ({MOST})");
+        if level > FINEST_LEVEL {
+            fail!(NV_ERR_INVALID_ARGUMENT, "log level {level}: at most TEGRARM_LOG_TRACE ({FINEST_LEVEL})");
         }
         let user = user as usize;
         let listener = callback.filter(|_| level > 0).map(|callback| {

@@ -49,7 +49,7 @@ impl fmt::Display for Asked {
 
 /// The number of different refusals that are counted separately. A frontend asks for some dozens. A program that tries
 /// every number must not fill the memory.
-const MOST: usize = 1024;
+const REFUSALS: usize = 1024;
 
 /// Counts refusals and logs the first of each kind. Its text has the lines that `TEGRARM_REPORT=1` prints.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl Report {
             known.count += 1;
             return;
         }
-        if table.refused.len() == MOST {
+        if table.refused.len() == REFUSALS {
             if table.others == 0 {
                 tracing::warn!("{what} is refused: {why}; from now on new refusals are counted, but not told apart");
             }
@@ -106,7 +106,7 @@ impl fmt::Display for Report {
             writeln!(f, "  {count:>6} x {what}: {why}")?;
         }
         if *others > 0 {
-            writeln!(f, "  {others:>6} x something else: only the first {MOST} different ones are told apart")?;
+            writeln!(f, "  {others:>6} x something else: only the first {REFUSALS} different ones are told apart")?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ mod tests {
         numbers.clone().for_each(|cmd| report.refuse(Asked::Control(cmd), "unknown"));
         report.refuse(Asked::Control(numbers.start), "unknown");
         let refused = report.refused();
-        assert_eq!((refused.len(), refused[0]), (MOST, (Asked::Control(numbers.start), 2)));
+        assert_eq!((refused.len(), refused[0]), (REFUSALS, (Asked::Control(numbers.start), 2)));
         let text = report.to_string();
         assert!(
             text.ends_with("998976 x something else: only the first 1024 different ones are told apart\n"),

@@ -5,7 +5,7 @@ use tegrarm_abi::methods::copy::*;
 use tegrarm_abi::methods::host::*;
 
 /// The most words that one submission of the runtime has.
-pub const MOST: usize = 64;
+pub const SUBMIT_WORDS: usize = 64;
 
 /// The engines to which a channel's subchannels lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -40,8 +40,8 @@ impl Drop for Share {
 
 /// The number of mappings of this process that buffers may have.
 pub fn most() -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    *MOST.get_or_init(|| {
+    static MAPPINGS: OnceLock<usize> = OnceLock::new();
+    *MAPPINGS.get_or_init(|| {
         let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
         text.trim().parse().unwrap_or(USUAL) / 8 * 7
     })

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use tegrarm_abi::nvmap::nvmap_create_handle_from_va;
 
 /// The largest size of memory that is given for one pointer.
-const MOST: usize = 64 << 20;
+const POINTER_BYTES: usize = 64 << 20;
 
 /// Memory for one call.
 #[derive(Default)]
@@ -22,7 +22,7 @@ impl Lent {
     /// Gives `len` bytes that begin with `contents`. They end where a page ends, and nothing can be accessed after them:
     /// a kernel that reads or writes more than the argument says gets `EFAULT`.
     pub(crate) fn bytes(&mut self, len: usize, contents: &[u8]) -> Option<u64> {
-        let held = len.checked_next_multiple_of(page_size()).filter(|held| *held <= MOST)?;
+        let held = len.checked_next_multiple_of(page_size()).filter(|held| *held <= POINTER_BYTES)?;
         let (map, start) = (self::map(held, page_size(), held - len, contents).ok()?, held - len);
         let addr = (map.addr() + start) as u64;
         self.bytes.push(map);
@@ -35,7 +35,7 @@ impl Lent {
         let size = word(offset_of!(nvmap_create_handle_from_va, size), 4);
         let size64 = word(offset_of!(nvmap_create_handle_from_va, size64), 8);
         let named = if size == 0 { size64 } else { size };
-        let len = named.max(1).checked_next_multiple_of(page_size()).filter(|len| *len <= MOST)?;
+        let len = named.max(1).checked_next_multiple_of(page_size()).filter(|len| *len <= POINTER_BYTES)?;
         let map = self::map(len, 0, 0, &[]).ok()?;
         let addr = map.addr() as u64;
         self.pages.push(map);
@@ -68,7 +68,7 @@ mod tests {
             assert_eq!(read(addr, len), Ok(vec![7; len]));
             assert_eq!(write(addr + len as u64, &[1]), Err(Errno::EFAULT), "{len}");
         }
-        assert_eq!(lent.bytes(MOST + 1, &[]), None);
+        assert_eq!(lent.bytes(POINTER_BYTES + 1, &[]), None);
         assert_eq!(lent.bytes(usize::MAX, &[]), None);
     }
 

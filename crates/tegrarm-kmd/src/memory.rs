@@ -142,14 +142,14 @@ pub(crate) fn write(addr: u64, bytes: &[u8]) -> Result<(), Errno> {
 
 /// The largest length that is accepted. No argument of nvgpu or nvmap names more; the kernel refuses larger lengths
 /// too.
-const MOST: usize = 64 << 20;
+const ARGUMENT_BYTES: usize = 64 << 20;
 
 /// Reads `len` bytes from `addr`.
 ///
 /// # Errors
 /// `EFAULT` when the range cannot be read or is longer than 64 MiB.
 pub(crate) fn read(addr: u64, len: usize) -> Result<Vec<u8>, Errno> {
-    if len > MOST {
+    if len > ARGUMENT_BYTES {
         return Err(Errno::EFAULT);
     }
     let mut out = vec![0u8; len];

@@ -13,7 +13,7 @@ use tegrarm_abi::nvmap::{NVMAP_IOC_FREE, NVMAP_IOC_GET_FD};
 /// Mappings that are larger than this are not watched. No results are as large, and every wait would compare all of it.
 const LARGEST: usize = 64 << 20;
 /// One line has at most this many bytes. The rest is left out, and the line says so.
-const MOST: usize = 16 << 20;
+const LINE_BYTES: usize = 16 << 20;
 /// The unit in which a change is recorded.
 const PIECE: usize = 64;
 /// Memory is compared in this unit first, because most of it does not change.
@@ -95,7 +95,7 @@ impl Watched {
     /// What has changed since the last call. Memory is read a block at a time, because a block stays in the processor's
     /// cache from the copy to the comparison.
     pub(crate) fn changes(&mut self) -> Written {
-        let (mut written, mut room) = (Written::default(), MOST);
+        let (mut written, mut room) = (Written::default(), LINE_BYTES);
         let mut block = vec![0; BLOCK];
         for View { on, offset, map, known, .. } in &mut self.views {
             for (n, known) in known.chunks_mut(BLOCK).enumerate() {
@@ -192,7 +192,7 @@ mod tests {
         let (mut written, mut room) = (Written::default(), PIECE);
         written.add("dmabuf#1", 0, &[1; PIECE], &mut room);
         assert!(!written.cut);
-        written.add("dmabuf#1", MOST as u64, &[1], &mut room);
+        written.add("dmabuf#1", LINE_BYTES as u64, &[1], &mut room);
         assert!(written.cut);
         assert_eq!(written.runs.len(), 1);
     }

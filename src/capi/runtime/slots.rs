@@ -18,7 +18,7 @@ use tegrarm_abi::rm::status::*;
 const FIRST: usize = 64;
 /// The number of chunks. It is a power of two, so that four bits of a handle can name each chunk.
 const CHUNKS: usize = 16;
-const MOST: usize = FIRST * ((1 << CHUNKS) - 1);
+const SLOTS: usize = FIRST * ((1 << CHUNKS) - 1);
 /// A handle consists, from its lowest bit, of the chunk, the row in the chunk, the row's generation and the kind of
 /// object.
 const CHUNK_BITS: u32 = CHUNKS.ilog2();
@@ -109,7 +109,7 @@ impl<H, T> Slots<H, T> {
             return Some(handle);
         }
         let row = spare.used;
-        if row == MOST {
+        if row == SLOTS {
             return None;
         }
         spare.used += 1;

@@ -155,9 +155,9 @@ impl MapExternal {
     /// Checks the attributes of each GPU. The result is whether the mapping is read-only.
     fn read_only(&self, space: &Space, arg: &[u8]) -> RmResult<bool> {
         const AT: usize = offset_of!(UVM_MAP_EXTERNAL_ALLOCATION_PARAMS, perGpuAttributes);
-        const MOST: u64 = 256;
-        if self.count == 0 || self.count > MOST {
-            fail!(NV_ERR_INVALID_ARGUMENT, "gpuAttributesCount {}: must be 1 to {MOST}", self.count);
+        const ATTRIBUTES: u64 = 256;
+        if self.count == 0 || self.count > ATTRIBUTES {
+            fail!(NV_ERR_INVALID_ARGUMENT, "gpuAttributesCount {}: must be 1 to {ATTRIBUTES}", self.count);
         }
         let mut read_only = false;
         for bytes in arg[AT..].chunks_exact(size_of::<UvmGpuMappingAttributes>()).take(self.count as usize) {

@@ -12,7 +12,7 @@ pub mod timeline;
 
 use crate::runtime::channel::profile::{Records, What};
 use crate::runtime::channel::timeline::Timeline;
-use crate::runtime::commands::{Commands, Engine, MOST};
+use crate::runtime::commands::{Commands, Engine, SUBMIT_WORDS};
 use crate::runtime::fault::diagnostics::Diagnostics;
 use crate::runtime::fault::{Watch, says_stopped};
 use crate::runtime::memory::place::{Place, Width};
@@ -46,7 +46,7 @@ const AREA: u64 = 64 << 10;
 /// The position of a queue's generation in its number.
 const GENERATION: u32 = 48;
 /// The number of bytes for the words of one submission.
-const SLOT: u64 = MOST as u64 * 4;
+const SLOT: u64 = SUBMIT_WORDS as u64 * 4;
 
 /// The engines that a channel has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -279,7 +279,7 @@ impl Channel {
     pub fn submit(&mut self, engine: Engine, words: impl FnOnce(&mut Commands<Writer<'_>>)) -> RmResult<u64> {
         self.wait_until_free_after(0)?;
         let slot = (self.last + 1) % u64::from(ENTRIES) * SLOT;
-        let mut commands = Commands::new(self.commands.writer(slot, MOST));
+        let mut commands = Commands::new(self.commands.writer(slot, SUBMIT_WORDS));
         if engine != self.engine {
             commands.wait_for_idle();
             self.engine = engine;

@@ -22,7 +22,7 @@ const BYTES: u64 = 8 << 20;
 /// A measurement is repeated with more work until it takes this long. In a much shorter time, the launch would count too much.
 pub const LONG: Duration = Duration::from_millis(5);
 /// The largest number of rounds.
-const MOST: u64 = 1 << 20;
+const MOST_ROUNDS: u64 = 1 << 20;
 /// Every measurement is made this many times, and the shortest time counts, because other work can only make it longer.
 const TRIES: usize = 3;
 /// How many launches follow each other without a wait.
@@ -56,7 +56,7 @@ fn best(mut work: impl FnMut() -> RmResult<()>) -> RmResult<Duration> {
 fn per_second(long: Duration, each: u64, mut work: impl FnMut(u64) -> RmResult<()>) -> RmResult<u64> {
     let mut rounds = 2;
     let mut time = best(|| work(rounds))?;
-    while time < long && rounds < MOST {
+    while time < long && rounds < MOST_ROUNDS {
         rounds *= 4;
         time = best(|| work(rounds))?;
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
 
 /// The most queues that a device makes in its life. Their numbers are never used again.
-const MOST: u64 = 1 << 16;
+const QUEUES: u64 = 1 << 16;
 
 /// All queues but the device's own.
 pub struct QueueTable {
@@ -55,8 +55,8 @@ impl QueueTable {
     pub fn add(&self, base: &Base, plan: Plan, local: u32) -> RmResult<Arc<Queue>> {
         let number = {
             let mut open = self.open.write();
-            if open.next >= MOST {
-                fail!(NV_ERR_INSUFFICIENT_RESOURCES, "the device has made {MOST} queues: close it and open it again");
+            if open.next >= QUEUES {
+                fail!(NV_ERR_INSUFFICIENT_RESOURCES, "the device has made {QUEUES} queues: close it and open it again");
             }
             open.next += 1;
             open.next - 1

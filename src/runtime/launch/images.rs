@@ -19,7 +19,7 @@ use zerocopy::IntoBytes;
 /// The number of images in the first piece of memory. Each further piece has as many as there are already.
 const FIRST: usize = 8;
 /// There cannot be more launches in flight than this.
-const MOST: usize = ENTRIES as usize;
+const IMAGES: usize = ENTRIES as usize;
 /// The place of the words. It is chosen so that the number that they release is aligned as a double word.
 const WORDS: u64 = 4;
 /// The place of the descriptor after the words. The address of a descriptor is a multiple of this.
@@ -150,7 +150,7 @@ impl LaunchImages {
 
     /// Makes the next image a copy of the template, unless it is one. If the image is in use, this takes more memory or waits.
     fn renew(&mut self, heap: &Arc<Heap>, channel: &mut Channel) -> RmResult<&mut Image> {
-        let most = self.images.len() >= MOST;
+        let most = self.images.len() >= IMAGES;
         if self.images.get(self.next).is_none_or(|image| !most && !channel.has_finished(image.fence)) {
             self.grow(heap, channel)?;
         }

@@ -14,7 +14,7 @@ use zerocopy::{FromZeros, IntoBytes};
 /// Pieces are whole huge pages.
 const UNIT: u64 = 2 << 20;
 /// A buffer is not divided into more pieces than this, which bounds what an attempt costs that fails.
-const MOST: u64 = 64;
+const MOST_PIECES: u64 = 64;
 
 /// The pieces of one buffer. Dropping the value frees them.
 pub struct Pieces {
@@ -34,7 +34,7 @@ impl Pieces {
     /// `NV_ERR_NO_MEMORY` if even the smallest piece is refused, or if the process has something else at the addresses.
     /// Nothing is left of the attempt.
     pub fn new(session: &Arc<Session>, len: u64, attr: u32, flags: u32, cpu: bool) -> RmResult<Pieces> {
-        let smallest = len.div_ceil(MOST).next_multiple_of(UNIT);
+        let smallest = len.div_ceil(MOST_PIECES).next_multiple_of(UNIT);
         if len < 2 * smallest {
             fail!(NV_ERR_NO_MEMORY, "{len} bytes are too few to be divided");
         }

@@ -6,7 +6,7 @@ use super::{FOREVER, World, calls};
 use tegrarm_abi::rm::status::*;
 
 /// The most devices that a sequence has at a time, so that it stays fast.
-const MOST: usize = 2;
+const MOST_DEVICES: usize = 2;
 const STACK_SIZE: u32 = 0;
 /// `TEGRARM_FAULT_NONE` and `TEGRARM_FAULT_MMU`.
 const NONE: u32 = 0;
@@ -14,7 +14,7 @@ const MMU: u32 = 1;
 
 impl World {
     pub(super) fn open(&mut self, s: &Step) {
-        if self.devices.valid().count() >= MOST {
+        if self.devices.valid().count() >= MOST_DEVICES {
             return;
         }
         let index = u32::from(s.w % 16 == 5);

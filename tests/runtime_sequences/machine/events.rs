@@ -6,12 +6,12 @@ use super::{FOREVER, World, calls};
 use tegrarm_abi::rm::status::*;
 
 /// The most events at a time.
-const MOST: usize = 8;
+const MOST_EVENTS: usize = 8;
 
 impl World {
     pub(super) fn event_create(&mut self, s: &Step) {
         let chosen = self.devices.choose(s.picks[0]);
-        if self.events.valid().count() >= MOST {
+        if self.events.valid().count() >= MOST_EVENTS {
             return;
         }
         let (answer, handle) = calls::create_event(chosen.handle);

@@ -7,13 +7,13 @@ use tegrarm::capi::runtime::queues::tegrarm_queue_options;
 use tegrarm_abi::rm::status::*;
 
 /// The most queues that a device has at a time, so that a sequence stays fast.
-const MOST: usize = 6;
+const MOST_QUEUES: usize = 6;
 const COPY: u32 = 1;
 
 impl World {
     pub(super) fn queue_create(&mut self, s: &Step) {
         let chosen = self.devices.choose(s.picks[0]);
-        if chosen.at.is_some_and(|device| self.queues_of(device).count() >= MOST) {
+        if chosen.at.is_some_and(|device| self.queues_of(device).count() >= MOST_QUEUES) {
             return;
         }
         let options = tegrarm_queue_options {

@@ -7,13 +7,13 @@ use super::{FOREVER, POLL, World, calls};
 use tegrarm_abi::rm::status::*;
 
 /// The most replays at a time, and the most commands of one, so that a sequence stays fast.
-const MOST: usize = 3;
+const MOST_REPLAYS: usize = 3;
 const COMMANDS: usize = 6;
 
 impl World {
     pub(super) fn replay_create(&mut self, s: &Step) {
         let chosen = self.devices.choose(s.picks[0]);
-        if self.replays.valid().count() >= MOST {
+        if self.replays.valid().count() >= MOST_REPLAYS {
             return;
         }
         let (answer, handle) = calls::create_replay(chosen.handle);

@@ -104,14 +104,14 @@ pub(super) fn access_gpu_va(
 }
 
 /// The bytes of one access. The simulator keeps all of them during the call.
-const MOST: u32 = 64 << 20;
+const ACCESS_BYTES: u32 = 64 << 20;
 
 fn access(call: &Call<'_>, space: &AddressSpace, cmd: u32, op: &nvgpu_dbg_gpu_va_access_entry) -> Reply {
     let write = cmd == NVGPU_DBG_GPU_IOCTL_ACCESS_GPUVA_CMD_WRITE;
     let size = op.size as usize;
-    if op.size > MOST || u64::from(op.size) > call.kernel.config.mem_total {
+    if op.size > ACCESS_BYTES || u64::from(op.size) > call.kernel.config.mem_total {
         return Err(Errno::ENOMEM
-            .because(format!("{size} bytes: the simulator copies at most {MOST} at a time"))
+            .because(format!("{size} bytes: the simulator copies at most {ACCESS_BYTES} at a time"))
             .into());
     }
     let mut data = vec![0; size];

@@ -39,7 +39,7 @@ fn maintain(call: &Call<'_>, file: &NvmapFile, addr: u64, id: u32, len: u64, op:
 }
 
 /// The handles of one list. Their number costs a program nothing, because all can lie in one page of zeros.
-const MOST: u32 = 1 << 20;
+const LIST_HANDLES: u32 = 1 << 20;
 
 /// Checks the lists of a maintenance request and does nothing else, as on T194 and T234
 /// (docs/hardware/nvmap.md#cache-list).
@@ -49,8 +49,10 @@ pub(super) fn cache_list(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvma
     if none || args.handles == 0 || args.offsets == 0 || args.sizes == 0 {
         return Err(Errno::EINVAL.into());
     }
-    if args.nr > MOST {
-        return Err(Errno::ENOMEM.because(format!("{} handles: the simulator reads at most {MOST}", args.nr)).into());
+    if args.nr > LIST_HANDLES {
+        return Err(Errno::ENOMEM
+            .because(format!("{} handles: the simulator reads at most {LIST_HANDLES}", args.nr))
+            .into());
     }
     let mut ids = Vec::new();
     read_list(call, args.handles, u64::from(args.nr) * 4, |ids_in| {

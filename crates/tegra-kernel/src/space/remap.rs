@@ -16,7 +16,7 @@ const PAGE_SIZES: [(u32, u64); 3] = [
     (NVGPU_AS_REMAP_OP_FLAGS_PAGESIZE_128K, 128 << 10),
 ];
 /// The operations of one call. Their number costs a program nothing, because all can lie in one page of zeros.
-const MOST: u32 = 1 << 20;
+const CALL_OPERATIONS: u32 = 1 << 20;
 const MAP_FLAGS: u32 = NVGPU_AS_REMAP_OP_FLAGS_CACHEABLE | NVGPU_AS_REMAP_OP_FLAGS_ACCESS_NO_WRITE;
 
 /// The effect of one operation on a range.
@@ -34,8 +34,10 @@ pub(super) fn remap(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu
     if count == 0 {
         return Ok(());
     }
-    if count > MOST {
-        return Err(Errno::ENOMEM.because(format!("{count} operations: the simulator reads at most {MOST}")).into());
+    if count > CALL_OPERATIONS {
+        return Err(Errno::ENOMEM
+            .because(format!("{count} operations: the simulator reads at most {CALL_OPERATIONS}"))
+            .into());
     }
     let mut ops = Vec::new();
     for i in 0..u64::from(count) {

@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::{HashSet, VecDeque};
 
 /// The number of answers that are remembered. More callers are not interrupted at the same time.
-const MOST: usize = 256;
+const REMEMBERED: usize = 256;
 
 /// The answers that were not received, and the threads whose calls are in progress.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl Unheard {
     pub fn remember(&self, call: &Notification, before: Vec<u8>, after: Vec<u8>, reply: Reply) {
         let Reply::Value(value) = reply else { return };
         let mut answers = self.answers.lock();
-        if answers.len() == MOST {
+        if answers.len() == REMEMBERED {
             answers.pop_front();
         }
         answers.push_back(Answer { call: identity(call), before, after, value });
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn old_answers_make_room() {
         let unheard = Unheard::default();
-        (0..2 * MOST as u32).for_each(|pid| unheard.remember(&call(pid, 3), vec![], vec![], Reply::Value(0)));
-        assert_eq!(unheard.answers.lock().len(), MOST);
+        (0..2 * REMEMBERED as u32).for_each(|pid| unheard.remember(&call(pid, 3), vec![], vec![], Reply::Value(0)));
+        assert_eq!(unheard.answers.lock().len(), REMEMBERED);
         assert!(unheard.take(&call(0, 3), &[]).is_none());
     }
 }

@@ -20,8 +20,8 @@ use tegra_kernel::budget::Resource;
 use tegrarm_kmd::Errno;
 
 /// The least and the greatest number of threads. With fewer threads, one call would delay all others.
-const FEWEST: usize = 4;
-const MOST: usize = 16;
+const FEWEST_THREADS: usize = 4;
+const MOST_THREADS: usize = 16;
 /// Threads are added up to this number while all of them are busy, because a call can wait for memory of its program that the
 /// program itself brings (userfaultfd, FUSE).
 const MOST_OF_ALL: usize = 512;
@@ -50,7 +50,9 @@ impl Service {
     /// # Errors
     /// The system's error, if it gives no thread at all.
     pub fn start(supervisor: Arc<Supervisor>, listener: OwnedFd) -> io::Result<Arc<Service>> {
-        let wanted = std::thread::available_parallelism().map_or(FEWEST, usize::from).clamp(FEWEST, MOST);
+        let wanted = std::thread::available_parallelism()
+            .map_or(FEWEST_THREADS, usize::from)
+            .clamp(FEWEST_THREADS, MOST_THREADS);
         let (trapped, idle, all, callers) = Default::default();
         let service = Arc::new(Service { supervisor, listener, trapped, wanted, idle, all, callers });
         for number in 0..wanted {

@@ -67,17 +67,17 @@ fn a_debugger_copies_so_many_bytes_at_a_time() {
 
 #[test]
 fn only_so_many_tags_have_labels() {
-    const MOST: u32 = 1 << 16;
+    const LABELS: u32 = 1 << 16;
     let board = Board::new();
     let label = |tag: u32, text: &[u8]| {
         let mut label =
             args::<nvmap_set_tag_label>(|a| (a.tag, a.len, a.addr) = (tag, text.len() as u32, text.as_ptr() as u64));
         board.nvmap.ioctl(NVMAP_IOC_SET_TAG_LABEL, &mut label)
     };
-    for tag in 0..MOST {
+    for tag in 0..LABELS {
         assert_eq!(label(tag, b"a"), Ok(()), "{tag}");
     }
-    assert_eq!(label(MOST, b"a"), Err(Errno::ENOMEM));
+    assert_eq!(label(LABELS, b"a"), Err(Errno::ENOMEM));
     named("65536 tags have labels");
-    assert_eq!((label(7, b"another"), label(7, b""), label(MOST, b"a")), (Ok(()), Ok(()), Ok(())));
+    assert_eq!((label(7, b"another"), label(7, b""), label(LABELS, b"a")), (Ok(()), Ok(()), Ok(())));
 }
