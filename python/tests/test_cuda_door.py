@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 
+import cuda_driver as driver
 import pytest
 from conftest import ROOT
 
@@ -183,6 +184,16 @@ def test_functions_are_looked_up_by_version_and_default_stream() -> None:
     assert find(b"cuLaunchKernel", 12000, 2) == (address("cuLaunchKernel_ptsz"), 0)
     assert find(b"cuGraphAddNode", 11000) == (None, 2)
     assert find(b"cuNothing", 12000) == (None, 1)
+
+
+def test_parameters_of_a_context_that_ask_for_nothing_are_taken() -> None:
+    # A program of CUDA 13 gives the address of a structure with zeroes: affinities, how many, and graphics.
+    for words, wanted in (((0, 0, 0), 0), ((0, 1, 0), 1), ((8, 1, 8), 1), ((8, 1, 0), 801), ((0, 0, 8), 801)):
+        context = ctypes.c_uint64()
+        found = driver.code("cuCtxCreate_v4", ctypes.byref(context), (ctypes.c_uint64 * 3)(*words), ctypes.c_uint(0), ctypes.c_int(0))
+        assert found == wanted, words
+        if not wanted:
+            driver.call("cuCtxDestroy_v2", context)
 
 
 NAME = """

@@ -7,6 +7,7 @@ use crate::machine::{Device, FOREVER, Queue};
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};
 use crate::streams::{Kind, STREAMS, Stream};
+use crate::structures::ContextParameters;
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -329,9 +330,17 @@ pub mod rows {
 
     pub fn cuCtxCreate_v4(pctx: Ptr<usize>, params: Ptr<c_void>, flags: u32, dev: i32) -> Answer {
         if !params.is_null() {
-            fail!(CUDA_ERROR_NOT_SUPPORTED, "ctxCreateParams: a part of the SMs, or CUDA in graphics");
+            check_parameters(params.cast::<ContextParameters>().get("ctxCreateParams")?)?;
         }
         create(pctx, flags, dev, 12050)
+    }
+
+    fn check_parameters(given: ContextParameters) -> Answer {
+        match (given.affinities, given.affinity_count, given.graphics) {
+            (0, 0, 0) => Ok(()),
+            (0, _, 0) | (1.., _, 1..) => fail!(CUDA_ERROR_INVALID_VALUE, "{given:?} contradicts itself"),
+            _ => fail!(CUDA_ERROR_NOT_SUPPORTED, "{given:?}: a part of the SMs, or graphics"),
+        }
     }
 
     fn create(pctx: Ptr<usize>, flags: u32, dev: i32, version: u32) -> Answer {

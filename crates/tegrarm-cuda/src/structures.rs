@@ -195,3 +195,12 @@ pub struct UpdateResult {
     pub error_node: usize,
     pub error_from: usize,
 }
+
+/// `CUctxCreateParams`: a context for a part of the SMs, or one that shares data with a graphics interface. All zeroes mean neither.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ContextParameters {
+    pub affinities: usize,
+    pub affinity_count: i32,
+    pub graphics: usize,
+}
