@@ -184,6 +184,11 @@ def test_functions_are_looked_up_by_version_and_default_stream() -> None:
     assert find(b"cuLaunchKernel", 12000, 2) == (address("cuLaunchKernel_ptsz"), 0)
     assert find(b"cuGraphAddNode", 11000) == (None, 2)
     assert find(b"cuNothing", 12000) == (None, 1)
+    # Whoever does not ask for the status gets a null pointer, and looks for the function in another way. The older function has an error.
+    for version, code in (("_v2", 0), ("", 500)):
+        address_of = ctypes.c_void_p(8)
+        arguments = [b"cuFuncSetAttribute", ctypes.byref(address_of), 2000, ctypes.c_uint64(0), None][:5 if version else 4]
+        assert getattr(library, f"cuGetProcAddress{version}")(*arguments) == code and address_of.value is None
 
 
 def test_parameters_of_a_context_that_ask_for_nothing_are_taken() -> None:
