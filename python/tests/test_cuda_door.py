@@ -20,6 +20,7 @@ import cuda_rows
 CRATE = ROOT / "crates/tegrarm-cuda"
 LIBRARY = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/cuda/libcuda.so.1"
 SITE = pathlib.Path(pytest.__file__).parents[1]
+CUBIN = str(ROOT / "tests/data/cubin/vecadd.nvrtc.cubin")
 
 PROGRAM = r'''
 import ctypes as C, sys
@@ -249,5 +250,13 @@ def test_a_c_program_for_nvidias_header(python, tmp_path: pathlib.Path, major: i
     source, headers = ROOT / "examples/c/cuda_vecadd.c", cuda_rows.find(SITE, major)
     command = [cc, "-std=c17", "-Wall", "-Werror", f"-I{headers}", source, "-o", program, f"-L{LIBRARY.parent}", "-lcuda"]
     subprocess.run(command, check=True, timeout=100)
-    image = str(ROOT / "tests/data/cubin/vecadd.nvrtc.cubin")
-    assert python(["-m", "tegrarm", "run", "--cuda", "--", str(program), image]) == "Orin (ga10b): 1000 sums are right\n"
+    assert python(["-m", "tegrarm", "run", "--cuda", "--", str(program), CUBIN]) == "Orin (ga10b): 1000 sums are right\n"
+
+
+def test_a_rust_program(python, tmp_path: pathlib.Path) -> None:
+    if not (rustc := shutil.which("rustc")):
+        pytest.skip("no Rust compiler")
+    program, source = tmp_path / "program", ROOT / "examples/rust/cuda_vecadd.rs"
+    subprocess.run([rustc, "--edition", "2021", "-D", "warnings", f"-L{LIBRARY.parent}", source, "-o", program], check=True, timeout=200)
+    assert python(["-m", "tegrarm", "run", "--cuda", "--", str(program), CUBIN]) == "Orin (ga10b): 1000 of 1000 sums are right\n"
+    assert "CUDA_ERROR_FILE_NOT_FOUND (301)" in python(["-m", "tegrarm", "run", "--cuda", "--", str(program), "/none"], status=1)
