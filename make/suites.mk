@@ -54,12 +54,14 @@ $(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.t
 	@touch $@
 
 # numba-cuda's own tests, as they are in its wheel, and tinygrad's with its CUDA device, on libcuda.so.1. ARGS="cudapy.test_atomics" takes one
-# module of Numba's.
+# module of Numba's. SAMPLES=CHECKOUT adds the driver programs of NVIDIA's cuda-samples, which are fetched and changed by nobody here.
+SAMPLES ?=
 NUMBA_CUDA := $(CACHE)/numba-cuda
 .PHONY: test-cuda
 test-cuda: build venv $(NUMBA_CUDA)/.installed  ## numba-cuda's own tests and tinygrad's DEV=CUDA on the CUDA library: an hour, not part of `make test`
 	$(STAND_IN) TEGRARM_LOG=off $(PY) -m tegrarm run --cuda -- $(NUMBA_CUDA)/bin/python python/suite/numbas.py $(ARGS)
 	$(STAND_IN) TEGRARM_LOG=off $(PY) -m tegrarm run --cuda -- $(PY) python/suite/run.py --cache "$(WHOLE_CACHE)" --device cuda
+	$(if $(SAMPLES),$(STAND_IN) TEGRARM_LOG=off $(PY) -m tegrarm run --cuda -- $(PY) python/suite/samples.py --cache "$(WHOLE_CACHE)/cuda-samples" "$(SAMPLES)",@echo "test-cuda: SAMPLES names no checkout of cuda-samples, so its programs are left out")
 
 $(NUMBA_CUDA)/.installed: python/suite/numba-requirements.txt
 	$(PYTHON) -m venv $(NUMBA_CUDA)

@@ -23,6 +23,7 @@ USES: dict[str, tuple[str, str]] = {
     "nvidia-nvjitlink-cu12": (r'"nvjitlink/lib/libnvJitLink', "python/suite/ptx/link.py"),
     "nvidia-cuda-nvdisasm": (r"nvidia/cu\*/bin/nvdisasm", "python/suite/disasm.py"),
     "nvidia-nvfatbin-cu12": (r'"nvfatbin/lib/libnvfatbin', "python/tests/test_cuda_code.py"),
+    "nvidia-cuda-crt": (r'HEADERS = \("cu13/include"', "python/suite/samples.py"),
     "nvidia-nvfatbin": (r'"cu13/lib/libnvfatbin', "python/tests/test_cuda_code.py"),
     "nvidia-nvml-dev": (r'"nvidia/cu13/include/nvml\.h"', "packaging/nvml_rows.py"),
     "nvidia-nvml-dev-cu12": (r'"nvidia/nvml_dev/include/nvml\.h"', "packaging/nvml_rows.py"),

@@ -260,3 +260,39 @@ def test_a_rust_program(python, tmp_path: pathlib.Path) -> None:
     subprocess.run([rustc, "--edition", "2021", "-D", "warnings", f"-L{LIBRARY.parent}", source, "-o", program], check=True, timeout=200)
     assert python(["-m", "tegrarm", "run", "--cuda", "--", str(program), CUBIN]) == "Orin (ga10b): 1000 of 1000 sums are right\n"
     assert "CUDA_ERROR_FILE_NOT_FOUND (301)" in python(["-m", "tegrarm", "run", "--cuda", "--", str(program), "/none"], status=1)
+
+
+# A checkout like NVIDIA's, with one program: what is built, with which libraries, and of which source a fat binary is made.
+CMAKE = """
+add_executable(adds adds.cpp)
+target_link_libraries(adds PUBLIC CUDA::cuda_driver)  # add_executable(not this)
+set(CUDA_FATBIN_FILE "${CMAKE_CURRENT_BINARY_DIR}/adds64.fatbin")
+set(CUDA_KERNEL_SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/adds.cu")
+"""
+KERNEL = '#include <stdio.h>\nextern "C" __global__ void add(int *sum) { atomicAdd(sum, threadIdx.x); if (!threadIdx.x) printf("a\\n"); }'
+PROGRAM_OF_A_SAMPLE = """
+#include <cuda.h>
+#include <status.h>
+int main() {
+    CUdevice device; CUcontext context; CUmodule module; CUfunction add; CUdeviceptr sum; CUctxCreateParams none = {}; int result = 0;
+    void *values[] = {&sum};
+    if (cuInit(0) || cuDeviceGet(&device, 0) || cuCtxCreate(&context, &none, 0, device) || cuModuleLoad(&module, "adds64.fatbin")
+        || cuModuleGetFunction(&add, module, "add") || cuMemAlloc(&sum, 4) || cuMemsetD32(sum, 0, 1)
+        || cuLaunchKernel(add, 1, 1, 1, 64, 1, 1, 0, 0, values, nullptr) || cuMemcpyDtoH(&result, sum, 4)) return 1;
+    return result == 2016 ? STATUS : 1;
+}
+"""
+
+
+@pytest.mark.parametrize("status,says", [(0, "1 passed"), (3, "adds fails and has no row in KNOWN")])
+def test_the_runner_of_nvidias_samples(python, tmp_path: pathlib.Path, status: int, says: str) -> None:
+    if not shutil.which("c++"):
+        pytest.skip("no C++ compiler")
+    folder = tmp_path / "Samples/0_Introduction/adds"
+    folder.mkdir(parents=True)
+    (tmp_path / "Common").mkdir()
+    (tmp_path / "Common/status.h").write_text(f"#define STATUS {status}\n")
+    for name, text in (("CMakeLists.txt", CMAKE), ("adds.cu", KERNEL), ("adds.cpp", PROGRAM_OF_A_SAMPLE)):
+        (folder / name).write_text(text)
+    command = [sys.executable, "python/suite/samples.py", "--cache", str(tmp_path / "cache"), str(tmp_path)]
+    assert says in python(["-m", "tegrarm", "run", "--cuda", "--", *command], status=int(status != 0))
