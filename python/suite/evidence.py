@@ -5,12 +5,15 @@ usage: evidence.py [--to DIRECTORY] [FAMILY...]
 
 * `instructions.zip`: each family of `python/suite/silicon` as machine code for sm_87 (assembled by nvJitLink), its inputs, and the columns
   of its results,
+* `kernels.zip`: the whole kernels of `python/suite/silicon/whole.py` as one module, compiled by NVRTC, their input, and the hash of the
+  text,
 * `probe.cubin`: the kernels of `probe.cu`, compiled by NVRTC,
 * `characteristics.json`: name, offset and size of every field of the GPU's characteristics, by the size of the structure, from the ABI
   tables that a C compiler has made.
 """
 
 import argparse
+import hashlib
 import json
 import pathlib
 import random
@@ -24,8 +27,9 @@ import inputs  # noqa: E402
 import matrices  # noqa: E402
 import ptx  # noqa: E402
 import regenerate  # noqa: E402
+import whole  # noqa: E402
 
-from tegrarm.compile import compiled  # noqa: E402
+from tegrarm.compile import compiled, headers  # noqa: E402
 
 DATA = ROOT / "python" / "tegrarm" / "validate" / "data"
 FAMILIES = forms.FAMILIES | matrices.FAMILIES
@@ -49,6 +53,21 @@ def instructions(names: list[str]) -> dict[str, bytes]:
     """The members of the archive."""
     jitlink = regenerate.library("nvidia.nvjitlink", "libnvJitLink.so.12")
     return {name: data for each in names for name, data in family(each, jitlink).items()}
+
+
+def whole_kernels() -> dict[str, bytes]:
+    """The members of the archive of whole kernels. It takes NVRTC some seconds."""
+    text, options = whole.source().encode(), tuple(f"--include-path={place}" for place in headers())
+    members = {"whole.cubin": compiled(text, "whole.cu", options=options), "whole.in": whole.words(), "whole.sha256": digest(text)}
+    for name, (_, width) in whole.kernels().items():
+        about = {"items": whole.ITEMS, "words": whole.WORDS, "columns": [["kernel", "result", width]], "module": "whole"}
+        members[f"{name}.json"] = json.dumps(about).encode()
+    return members
+
+
+def digest(text: bytes) -> bytes:
+    """The hash of a text, in digits."""
+    return hashlib.sha256(text).hexdigest().encode()
 
 
 def write_archive(path: pathlib.Path, members: dict[str, bytes]) -> None:
@@ -81,9 +100,11 @@ def main() -> None:
     """Writes the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--to", type=pathlib.Path, default=DATA)
-    parser.add_argument("families", nargs="*", default=list(FAMILIES))
+    parser.add_argument("families", nargs="*", help="of instructions; when they are left out: all, and the whole kernels")
     args = parser.parse_args()
-    write_archive(args.to / "instructions.zip", instructions(args.families))
+    write_archive(args.to / "instructions.zip", instructions(args.families or list(FAMILIES)))
+    if not args.families:
+        write_archive(args.to / "kernels.zip", whole_kernels())
     (args.to / "probe.cubin").write_bytes(compiled((DATA / "probe.cu").read_bytes(), "probe.cu"))
     (args.to / "characteristics.json").write_text(as_lines(characteristics()))
 

@@ -1,20 +1,24 @@
 """tegrarm validate: the steps, the file, and what keeps a file honest. On the virtual Orin both sides are the same."""
 
 import gzip
+import hashlib
 import io
 import json
+import math
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tarfile
 import zipfile
+import zlib
 
 import pytest
 from conftest import ROOT, TEGRARM_SIM
 
 from tegrarm import say
-from tegrarm.validate import collect, compare, evidence, identity, note, published, report, rules, runner, scrub
+from tegrarm.validate import collect, compare, evidence, identity, instructions, note, published, report, rules, runner, scrub
 from tegrarm.validate.steps import BY_NAME, FREEZES, STEPS, chosen
 
 pytestmark = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
@@ -27,6 +31,27 @@ def validate(place, *arguments, stdin=subprocess.DEVNULL, **env):
                           env={**os.environ, "TEGRARM_BACKEND": "sim", **env})
     assert "Traceback" not in done.stderr, done.stderr
     return done
+
+
+def test_results_of_whole_kernels_are_those_of_pythons_own_functions(unpacked):
+    """Checksums of zlib, mathematics of math, and what a block makes together, by their hashes."""
+    words = [int(n) for (n,) in struct.iter_unpack("<I", instructions.archive(instructions.KERNELS).read("whole.in"))]
+    items = list(zip(*[iter(words)] * 4, strict=True))
+    a, blocks = [item[0] for item in items], [items[at:at + 64] for at in range(0, 256, 64)]
+    expected = {"crc": [zlib.crc32(struct.pack("<4I", *item)) for item in items],
+                "adler": [zlib.adler32(struct.pack("<4I", *item)) for item in items],
+                "gcd": [math.gcd(item[0] | 1, item[1] | 1) + item[2] & 0xFFFFFFFF for item in items],
+                "isqrt": [math.isqrt(n) for n in a],
+                "warp_scan": [sum(a[i // 32 * 32:i + 1]) & 0xFFFFFFFF for i in range(256)],
+                "block_sort": [n for block in blocks for n in sorted(item[0] for item in block)],
+                "histogram": [sum(item[0] % 16 == k for item in block) + 3 * sum(item[1] >> 4 & 63 == k for item in block)
+                              for block in blocks for k in range(64)],
+                "block_scan": [sum(a[i // 64 * 64:i + 1]) & 0xFFFFFFFF for i in range(256)],
+                "product_of_integers": [sum(block[t // 8 * 8 + k][0] * block[8 * k + t % 8][1] for k in range(8)) + block[t][2] & 0xFFFFFFFF
+                                        for block in blocks for t in range(64)]}
+    found = report.answers_of(unpacked[1], runner.MACHINE, "kernels")
+    for name, results in expected.items():
+        assert found[f"{name}.kernel -> result"] == hashlib.sha256(struct.pack("<256I", *results)).hexdigest()[:16], name
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +111,7 @@ def test_answers_are_right(unpacked):
     assert statuses == {"NV_OK"}
     families = {k.split(".")[0] for k in of("instructions")}
     assert {"approximate", "matrix_half", "matrix_nibbles", "single", "atomic_global", "warp"} <= families and len(families) >= 31
+    assert len(of("kernels")) >= 100 and {"tensor_half.kernel -> result", "block_sort.kernel -> result"} <= of("kernels").keys()
     assert of("abi")["/dev/nvgpu/igpu0/ctrl.a number that is not known"] in ("ENOTTY", "EINVAL")
 
 
@@ -322,7 +348,6 @@ def test_parameters_of_the_risky_steps_lie_where_the_header_says():
 
 def test_the_data_is_what_its_sources_make(tmp_path):
     """One family and all kernels of probe.cu, made again by the same compilers."""
-    from tegrarm.validate import instructions
     subprocess.run([sys.executable, ROOT / "python/suite/evidence.py", "--to", tmp_path, "approximate"], check=True, timeout=300)
     for name in ("probe.cubin", "characteristics.json"):
         assert (tmp_path / name).read_bytes() == (DATA / name).read_bytes(), f"{name}: `make evidence-data` writes it"
@@ -330,3 +355,16 @@ def test_the_data_is_what_its_sources_make(tmp_path):
         assert len(made.namelist()) == 3
         for name in made.namelist():
             assert made.read(name) == instructions.archive().read(name), f"{name}: `make evidence-data` writes it"
+
+
+def test_the_whole_kernels_are_those_of_their_text():
+    """NVRTC takes seconds for all of them, so that the hash of the text is compared."""
+    sys.path.insert(0, str(ROOT / "python/suite/silicon"))
+    try:
+        import whole
+    finally:
+        sys.path.pop(0)
+    packed = instructions.archive(instructions.KERNELS)
+    assert packed.read("whole.sha256").decode() == hashlib.sha256(whole.source().encode()).hexdigest(), "`make evidence-data` writes it"
+    assert packed.read("whole.in") == whole.words() and set(instructions.families(packed)) == set(whole.kernels())
+    assert not set(instructions.families(packed)) & set(instructions.families(instructions.archive())), "results are files with these names"

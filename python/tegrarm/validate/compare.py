@@ -57,13 +57,13 @@ def said(value) -> str:
 
 def results(machine: pathlib.Path, simulator: pathlib.Path) -> list[dict]:
     """Where the results of instructions differ: for each column how many items, and the first of them with their inputs."""
-    opened, found = instructions.archive(), []
-    for name in instructions.families(opened):
+    found = []
+    for opened, name in instructions.everything():
         ours, theirs = machine / f"{name}.out", simulator / f"{name}.out"
         if not (ours.exists() and theirs.exists()):
             continue
         about = json.loads(opened.read(f"{name}.json"))
-        given, words = opened.read(f"{name}.in"), 4 * about["words"]
+        given, words = instructions.given(opened, name, about), 4 * about["words"]
         mine, other = ours.read_bytes(), theirs.read_bytes()
         for form, at, width in instructions.columns(about):
             places = [(i, at + i * width) for i in range(about["items"])]

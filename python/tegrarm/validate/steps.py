@@ -46,6 +46,7 @@ STEPS = (
     Step("channels", "makes queues of all kinds and priorities and uses each", SUBMITS, 60, "scripts:channels"),
     Step("launch", "runs kernels and compares their results", SUBMITS, 60, "scripts:launch"),
     Step("instructions", "runs every family of instructions with odd values", SUBMITS, 600, "instructions:run", measured=True),
+    Step("kernels", "runs more than a hundred whole kernels", SUBMITS, 300, "instructions:whole", measured=True),
     Step("windows", "asks kernels where they see shared and local memory", SUBMITS, 30, "questions:windows"),
     Step("coherence", "lets the CPU and the GPU write the same memory in turns", SUBMITS, 120, "questions:coherence", measured=True),
     Step("release", "looks whether a kernel's stores are there when its fence is", SUBMITS, 120, "questions:release", measured=True),
