@@ -753,6 +753,24 @@ struct tegrarm_launch_config {
 };
 
 /**
+ * The sizes of a launch for `tegrarm_launch_now`.
+ */
+struct tegrarm_launch_sizes {
+    /**
+     * How many blocks the grid has, in x, y and z.
+     */
+    uint32_t grid_dim[3];
+    /**
+     * How many threads each block has, in x, y and z.
+     */
+    uint32_t block_dim[3];
+    /**
+     * How many bytes of dynamic shared memory each block has.
+     */
+    uint32_t shared_mem_bytes;
+};
+
+/**
  * A channel of the caller. Set `size` to `sizeof(struct tegrarm_replay_channel)`. Later versions only append fields.
  */
 struct tegrarm_replay_channel {
@@ -1827,20 +1845,38 @@ NV_STATUS tegrarm_launch(struct tegrarm_queue *queue,
                          NvU64 *fence);
 
 /**
+ * Launches a kernel as `tegrarm_launch` does, but only if that takes nothing but stores to memory: the last launch of the kernel on
+ * the queue had the same sizes, and the GPU has room for another one. Then it makes no system call and allocates nothing. Otherwise
+ * it does nothing, and the caller calls `tegrarm_launch`, which does everything or says why not.
+ *
+ * The queue is the default queue of `device`, and `kernel` belongs to `device`. `kernel_params` has one pointer for each parameter of
+ * the kernel, as in `tegrarm_launch`. If `fence` is not NULL, the fence of the work is written to `*fence`, which is aligned, before
+ * other work can follow in the queue: threads that give one place for their fences find there the fence of the last launch.
+ *
+ * Errors, for which `tegrarm_last_error` has no sentence:
+ * - `NV_ERR_BUSY_RETRY`: nothing was done, for whatever reason, also because an argument is wrong.
+ */
+NV_STATUS tegrarm_launch_now(struct tegrarm_device *device,
+                             struct tegrarm_kernel *kernel,
+                             const struct tegrarm_launch_sizes *sizes,
+                             const void *const *kernel_params,
+                             NvU64 *fence);
+
+/**
  * Makes an empty replay. The functions below record what it does in each run. The first submit ends the recording.
  *
- * With a device, launches and copies are recorded, with `tegrarm_replay_launch` and `tegrarm_replay_copy`. They run
- * one after another on a channel of the replay, after all work that the device was given before the run. If `device`
- * is NULL, words for channels of the caller are recorded, with `tegrarm_replay_add_channel` and `tegrarm_replay_push`.
+ * With a device, launches, copies and fills are recorded, with `tegrarm_replay_launch`, `tegrarm_replay_copy` and
+ * `tegrarm_replay_fill`. They run one after another, in a run of `tegrarm_replay_submit` on a channel of the replay, after all work
+ * that the device was given before the run, or with `tegrarm_replay_enqueue` in a queue. If `device` is NULL, words for channels of the caller are recorded, with `tegrarm_replay_add_channel` and `tegrarm_replay_push`.
  * `*replay` is a new handle. End it with `tegrarm_replay_destroy`.
  *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `replay` is NULL.
  * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is neither NULL nor an open device.
- * - `NV_ERR_NO_MEMORY`: there is not enough memory.
- * - `NV_ERR_INSUFFICIENT_RESOURCES`: the GPU has no channel left, or no handle is left.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
  */
-NV_STATUS tegrarm_replay_create(struct tegrarm_device *device, struct tegrarm_replay **replay);
+NV_STATUS tegrarm_replay_create(struct tegrarm_device *device,
+                                struct tegrarm_replay **replay);
 
 /**
  * Ends a replay. The call waits for a call of another thread, and then up to ten seconds for a run that has not
@@ -1868,7 +1904,7 @@ NV_STATUS tegrarm_replay_spin(struct tegrarm_replay *replay, NvU64 nanoseconds);
  * Starts a run: copies the inputs, writes the patch points, gives the words to the GPU, and returns at once.
  *
  * `values` are the values of the run, one for each slot, and `count` is their number. They are NULL and 0 if no slot
- * was recorded. The first submit ends the recording. Every later one makes no system call, allocates nothing and never
+ * was recorded. The first submit ends the recording, and opens the channel. Every later one makes no system call, allocates nothing and never
  * waits for a lock.
  *
  * Errors:
@@ -1880,8 +1916,11 @@ NV_STATUS tegrarm_replay_spin(struct tegrarm_replay *replay, NvU64 nanoseconds);
  * - `NV_ERR_INVALID_ARGUMENT`: `count` is not the number of slots.
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped a channel of the replay.
  * - `NV_ERR_NO_MEMORY`: the first submit does not get the memory that it needs. It can be tried again.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: the first submit gets no channel of the GPU. It can be tried again.
  */
-NV_STATUS tegrarm_replay_submit(struct tegrarm_replay *replay, const NvU64 *values, NvU32 count);
+NV_STATUS tegrarm_replay_submit(struct tegrarm_replay *replay,
+                                const NvU64 *values,
+                                NvU32 count);
 
 /**
  * Waits until the run has finished, then copies the outputs. The call returns at once if no run was started.
@@ -1911,8 +1950,32 @@ NV_STATUS tegrarm_replay_wait(struct tegrarm_replay *replay, NvU64 timeout_ns);
  * - `NV_ERR_RESET_REQUIRED`: a fault stopped a channel of the replay.
  * - `NV_ERR_TIMEOUT`: the time is over. The run goes on and can be waited for with `tegrarm_replay_wait`.
  * - `NV_ERR_NO_MEMORY`: the first run does not get the memory that it needs. It can be tried again.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: the first run gets no channel of the GPU. It can be tried again.
  */
 NV_STATUS tegrarm_replay_run(struct tegrarm_replay *replay, const NvU64 *values, NvU32 count, NvU64 timeout_ns);
+
+/**
+ * Gives a queue a run of a replay: it starts when the work that the queue has been given before has finished, and later work of the
+ * queue waits for it. The call returns at once. If `fence` is not NULL, the fence of the run is written to `*fence`. NULL as `queue`
+ * stands for the default queue of the replay's device.
+ *
+ * A run can be given before the one before it has finished, to the same queue or to another one. Nobody has to wait for it with
+ * `tegrarm_replay_wait`. The first run ends the recording. A replay with values, inputs or outputs is refused, because the CPU writes
+ * these at the start and at the end of a run. A fault in a run stops the queue.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay, or `queue` is neither NULL nor a queue.
+ * - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+ * - `NV_ERR_INVALID_STATE`: nothing was recorded, or the replay has values, inputs or outputs.
+ * - `NV_ERR_INVALID_ARGUMENT`: the replay has no device, or it and the queue belong to two devices; or it has launches, and the queue
+ *   has a copy engine alone; or it has more than `TEGRARM_REPLAY_WORDS` words.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
+ * - `NV_ERR_NO_MEMORY`: there is not enough memory for the first run, or for the local memory of the kernels.
+ * - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
+ */
+NV_STATUS tegrarm_replay_enqueue(struct tegrarm_replay *replay,
+                                 struct tegrarm_queue *queue,
+                                 NvU64 *fence);
 
 /**
  * Records a launch. The arguments mean the same as those of `tegrarm_launch`; the queue is the replay's own, which has the
@@ -1970,6 +2033,42 @@ NV_STATUS tegrarm_replay_copy(struct tegrarm_replay *replay,
                               struct tegrarm_buffer *src,
                               NvU64 src_offset,
                               NvU64 size);
+
+/**
+ * Records that the GPU fills `size` bytes at `offset` of a buffer with `value`, of which the low `width` bytes are repeated: 1, 2 or
+ * 4. The replay keeps the buffer alive.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay, or `buffer` is not a buffer.
+ * - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+ * - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
+ * - `NV_ERR_INVALID_ARGUMENT`: `width` is not 1, 2 or 4, `offset` or `size` is not a multiple of it, the buffer belongs to another
+ *   device, or the replay has no device.
+ * - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+ */
+NV_STATUS tegrarm_replay_fill(struct tegrarm_replay *replay,
+                              struct tegrarm_buffer *buffer,
+                              NvU64 offset,
+                              NvU64 size,
+                              NvU32 value,
+                              NvU32 width);
+
+/**
+ * Gives recorded launch `launch` another configuration and other arguments. They mean the same as those of `tegrarm_replay_launch`, and
+ * `kernel` is the kernel that was recorded. The call waits for runs that queues were given with `tegrarm_replay_enqueue`; it can be made
+ * before and after runs. A failure changes nothing. An argument that `tegrarm_replay_argument` takes from a value keeps it.
+ *
+ * Errors: those of `tegrarm_replay_launch`, except that it may have run, and
+ * - `NV_ERR_INVALID_ARGUMENT`: there is no such launch, or it is one of another kernel.
+ * - `NV_ERR_INVALID_STATE`: the last run of `tegrarm_replay_submit` has not been waited for.
+ * - `NV_ERR_RESET_REQUIRED`: a fault stopped a queue that has a run.
+ */
+NV_STATUS tegrarm_replay_update(struct tegrarm_replay *replay,
+                                NvU32 launch,
+                                struct tegrarm_kernel *kernel,
+                                const struct tegrarm_launch_config *config,
+                                const void *const *kernel_params,
+                                NvU32 param_count);
 
 /**
  * Has the CPU copy `size` bytes from `src` to `dst` at the start of each run, before the GPU starts. `dst` is usually

@@ -117,7 +117,7 @@ impl Bench {
     }
 
     fn recorded(&self) -> RmResult<Replay> {
-        let mut replay = Replay::on(&self.device)?;
+        let mut replay = Replay::on(&self.device);
         replay.launch(&self.add, &LINE, |to| {
             to.copy_from_slice(&self.arguments(&self.add));
             Ok(())
@@ -279,7 +279,13 @@ const ROWS: &[Row] = &[
     ("launch", Calls::None, |b| made(b.launch(&b.add))),
     ("launch with more local memory", Calls::ThenGivesBack, |b| made(b.launch(&b.deep))),
     ("device_set_limit", Calls::ThenGivesBack, |b| made(b.device.set_stack(2000))),
-    ("replay_create", Calls::Some, |b| made(Replay::on(&b.device))),
+    ("replay_create", Calls::None, |b| made(Ok(Replay::on(&b.device)))),
+    ("replay_launch and the first run in a queue", Calls::ThenGivesBack, |b| {
+        let mut replay = b.recorded()?;
+        let fence = replay.enqueue(&QueueRef::own(&b.device))?;
+        b.device.wait(fence, DEADLINE)?;
+        made(Ok(replay))
+    }),
     ("replay_launch and the first run", Calls::ThenGivesBack, |b| {
         let mut replay = b.recorded()?;
         b.run(&mut replay)?;

@@ -186,7 +186,7 @@ fn waits_run_a_gpu_that_is_executed_in_steps() {
     let last = device.fence();
     while device.wait(last, Some(std::time::Duration::ZERO)).is_err() {}
 
-    let mut replay = Replay::on(&device).unwrap();
+    let mut replay = Replay::on(&device);
     replay
         .launch(&kernel, &line, |to| {
             to.copy_from_slice(&block);

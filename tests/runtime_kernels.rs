@@ -12,6 +12,7 @@ use std::time::Duration;
 use tegrarm::capi::runtime::device::*;
 use tegrarm::capi::runtime::kernels::*;
 use tegrarm::capi::runtime::launch::*;
+use tegrarm::capi::runtime::launch_now::*;
 use tegrarm::capi::runtime::limits::*;
 use tegrarm::capi::runtime::modules::*;
 use tegrarm::capi::runtime::opaque::{tegrarm_device, tegrarm_kernel};
@@ -294,6 +295,54 @@ fn a_launch_is_cooperative_and_has_a_priority_on_every_queue() {
     let nobody = std::ptr::without_provenance_mut(0x1234);
     assert_eq!(launch(nobody, 1, 0, 0, 0).0, NV_ERR_OBJECT_NOT_FOUND);
     tegrarm_device_close(device);
+}
+
+/// A launch that takes nothing but stores: of sizes that the kernel had before, and nothing else.
+#[test]
+fn a_launch_now_does_all_or_nothing() {
+    let (device, other) = (open_c_device(), open_c_device());
+    let k = kernel(device, "vecadd.nvrtc.cubin", "vecadd");
+    let (nothing, count) = (0u64, 0u32);
+    let pointer = (&raw const nothing).cast::<c_void>();
+    let arguments = [pointer, pointer, pointer, (&raw const count).cast()];
+    let sizes = |grid| tegrarm_launch_sizes { grid_dim: [grid, 1, 1], block_dim: [32, 1, 1], shared_mem_bytes: 0 };
+    let (two, three) = (sizes(2), sizes(3));
+    let mut fence = 0u64;
+    let mut now = |device, k, sizes: *const tegrarm_launch_sizes, arguments: *const *const c_void| {
+        let before = fence;
+        // SAFETY: all pointers are NULL or point to variables of this function.
+        let status = unsafe { tegrarm_launch_now(device, k, sizes, arguments, &mut fence) };
+        assert_eq!(status == NV_OK, fence != before);
+        (status, fence)
+    };
+    let again = NV_ERR_BUSY_RETRY;
+    assert_eq!(now(device, k, &two, arguments.as_ptr()).0, again, "it has never been launched");
+    // A kernel has eight images of a launch at first, and the first launch of each writes it.
+    let (config, mut first) = (launch_config([2, 1, 1], [32, 1, 1]), 0);
+    for _ in 0..8 {
+        // SAFETY: all pointers point to variables of this function.
+        let status = unsafe { tegrarm_launch(null_mut(), k, &config, arguments.as_ptr(), 4, &mut first) };
+        assert_eq!(status, NV_OK, "{}", last_sentence());
+        assert_eq!(tegrarm_wait(device, first, TEGRARM_WAIT_FOREVER), NV_OK);
+    }
+    assert_eq!(now(device, k, &two, arguments.as_ptr()), (NV_OK, first + 1));
+    for (device, k, sizes, arguments) in [
+        (device, k, &raw const three, arguments.as_ptr()),
+        (device, k, null(), arguments.as_ptr()),
+        (device, k, &raw const two, null()),
+        (device, k, &raw const two, [pointer, null(), pointer, pointer].as_ptr()),
+        (other, k, &raw const two, arguments.as_ptr()),
+        (null_mut(), k, &raw const two, arguments.as_ptr()),
+        (device, null_mut(), &raw const two, arguments.as_ptr()),
+        (device, std::ptr::without_provenance_mut(0x1234), &raw const two, arguments.as_ptr()),
+    ] {
+        assert_eq!(now(device, k, sizes, arguments).0, again);
+    }
+    assert_eq!(now(device, k, &two, arguments.as_ptr()), (NV_OK, first + 2));
+    // SAFETY: NULL as the place of the fence is allowed, and the others point to variables of this function.
+    assert_eq!(unsafe { tegrarm_launch_now(device, k, &two, arguments.as_ptr(), null_mut()) }, NV_OK);
+    assert_eq!((tegrarm_device_close(other), tegrarm_device_close(device)), (NV_OK, NV_OK));
+    assert_eq!(now(device, k, &two, arguments.as_ptr()).0, again, "the device is closed");
 }
 
 #[test]

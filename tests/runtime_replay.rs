@@ -8,20 +8,23 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use tegrarm::rm::Rm;
+use tegrarm::runtime::channel::{Kind, Plan};
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::device::buffer::Buffer;
 use tegrarm::runtime::device::module::KernelRef;
+use tegrarm::runtime::device::queue_ref::QueueRef;
 use tegrarm::runtime::launch::params;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::place::{Place, Width};
 use tegrarm::runtime::memory::{Cache, Memory};
 use tegrarm::runtime::replay::{Copy, Replay, Source, Value};
-use tegrarm::status::RmError;
+use tegrarm::status::{RmError, RmResult};
 use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Faulty, Kmd};
 
 const N: usize = 64;
+const WHOLE: Launch = Launch { grid: Dim3::new(2, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
 
 struct Bench {
     faulty: Arc<Faulty>,
@@ -47,18 +50,21 @@ impl Bench {
         b
     }
 
-    /// Records `to = a + b` over all elements.
-    fn add(&self, replay: &mut Replay, a: &Buffer, b: &Buffer, to: &Buffer) -> u32 {
+    /// The arguments of `to = a + b` over all elements.
+    fn arguments(&self, a: &Buffer, b: &Buffer, to: &Buffer) -> impl FnOnce(&mut [u8]) -> RmResult<()> + use<> {
         let addresses = [a, b, to].map(|b| b.address().to_le_bytes());
         let count = (N as u32).to_le_bytes();
         let arguments: Vec<&[u8]> = addresses.iter().map(|a| &a[..]).chain([&count[..]]).collect();
         let block = params::pack(self.kernel.kernel(), &arguments).unwrap();
-        let launch = Launch { grid: Dim3::new(2, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
-        let fill = |to: &mut [u8]| {
+        move |to: &mut [u8]| {
             to.copy_from_slice(&block);
             Ok(())
-        };
-        replay.launch(&self.kernel, &launch, fill).unwrap()
+        }
+    }
+
+    /// Records `to = a + b` over all elements.
+    fn add(&self, replay: &mut Replay, a: &Buffer, b: &Buffer, to: &Buffer) -> u32 {
+        replay.launch(&self.kernel, &WHOLE, self.arguments(a, b, to)).unwrap()
     }
 
     /// Device memory as a place from which and to which the CPU copies.
@@ -79,7 +85,7 @@ fn first(b: &Buffer) -> f32 {
 fn a_chain_runs_in_order_again_and_again_without_a_kernel_call() {
     let t = bench();
     let (a, b, c) = (t.buffer(1.0), t.buffer(0.5), t.buffer(0.0));
-    let mut replay = Replay::on(&t.device).unwrap();
+    let mut replay = Replay::on(&t.device);
     // Each run computes c = a + b and then copies c to a on the copy engine, so a grows by 0.5.
     t.add(&mut replay, &a, &b, &c);
     replay.copy(&a, 0, &c, 0, 4 * N as u32).unwrap();
@@ -95,13 +101,101 @@ fn a_chain_runs_in_order_again_and_again_without_a_kernel_call() {
     assert_eq!(first(&a), 1.0 + 0.5 * 1500.0, "more runs than the ring has entries");
 }
 
+/// A queue gets more runs than its ring has entries, while earlier ones go on. Another queue waits for them, and gets one too.
+#[test]
+fn queues_get_run_after_run() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(1.0), t.buffer(0.5), t.buffer(7.0));
+    let mut replay = Replay::on(&t.device);
+    replay.fill(&c, 0, 4 * N as u64, 0, 4).unwrap();
+    t.add(&mut replay, &a, &b, &c);
+    replay.copy(&a, 0, &c, 0, 4 * N as u32).unwrap();
+    let (own, other) = (QueueRef::own(&t.device), QueueRef::open(&t.device, Plan::PLAIN).unwrap());
+    let launches = t.device.rm().launches().get();
+    let mut last = replay.enqueue(&own).unwrap();
+    t.faulty.count(CallKind::Any);
+    for _ in 1..1500 {
+        let next = replay.enqueue(&own).unwrap();
+        assert_eq!(next, last + 2, "one entry for the words, and one for the fence");
+        last = next;
+    }
+    assert_eq!(t.faulty.calls(), 0, "kernel calls in the loop");
+    other.after(last).unwrap();
+    last = replay.enqueue(&other).unwrap();
+    t.device.wait(last, DEADLINE).unwrap();
+    assert_eq!(first(&a), 1.0 + 0.5 * 1501.0);
+    assert_eq!(t.device.rm().launches().get() - launches, 1501);
+    // The same replay can still run on its own channel.
+    let (_memory, nothing) = t.shared();
+    replay.submit(&nothing, 0).unwrap();
+    replay.wait(DEADLINE).unwrap();
+    assert_eq!(first(&a), 1.0 + 0.5 * 1502.0);
+    other.end().unwrap();
+}
+
+/// A launch gets other arguments and another size when the runs before have finished. What is refused changes nothing.
+#[test]
+fn a_recorded_launch_is_updated() {
+    let t = bench();
+    let (a, b, c, d) = (t.buffer(1.0), t.buffer(2.0), t.buffer(0.0), t.buffer(0.0));
+    let mut replay = Replay::on(&t.device);
+    let launch = t.add(&mut replay, &a, &b, &c);
+    let own = QueueRef::own(&t.device);
+    let run = |replay: &mut Replay| {
+        let fence = replay.enqueue(&own).unwrap();
+        t.device.wait(fence, DEADLINE).unwrap();
+    };
+    replay.enqueue(&own).unwrap();
+    let half = Launch { grid: Dim3::new(1, 1, 1), ..WHOLE };
+    replay.update(launch, &t.kernel, &half, t.arguments(&a, &c, &d)).unwrap();
+    run(&mut replay);
+    assert_eq!((first(&c), first(&d)), (3.0, 4.0));
+    let mut bytes = [0; 4];
+    d.read(4 * 32, &mut bytes).unwrap();
+    assert_eq!(f32::from_le_bytes(bytes), 0.0, "the second block did not run");
+    let refused = |result: Result<(), RmError>| result.unwrap_err().status;
+    let large = Launch { block: Dim3::new(4096, 1, 1), ..WHOLE };
+    assert_eq!(refused(replay.update(launch, &t.kernel, &large, t.arguments(&b, &b, &b))), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(refused(replay.update(9, &t.kernel, &half, t.arguments(&b, &b, &b))), NV_ERR_INVALID_ARGUMENT);
+    let same = Arc::new(vecadd(&t.device));
+    assert_eq!(refused(replay.update(launch, &same, &half, t.arguments(&b, &b, &b))), NV_ERR_INVALID_ARGUMENT);
+    d.write(0, &[0; 4]).unwrap();
+    run(&mut replay);
+    assert_eq!((first(&b), first(&d)), (2.0, 4.0), "the arguments are those before");
+    replay.update(launch, &t.kernel, &WHOLE, t.arguments(&d, &d, &b)).unwrap();
+    run(&mut replay);
+    assert_eq!(first(&b), 8.0);
+}
+
+#[test]
+fn a_queue_takes_no_run_in_which_the_cpu_has_a_part() {
+    let t = bench();
+    let (a, b, c) = (t.buffer(0.0), t.buffer(0.0), t.buffer(0.0));
+    let own = QueueRef::own(&t.device);
+    let refused = |replay: &mut Replay| replay.enqueue(&own).unwrap_err().status;
+    let mut replay = Replay::on(&t.device);
+    assert_eq!(refused(&mut replay), NV_ERR_INVALID_STATE, "nothing was recorded");
+    let launch = t.add(&mut replay, &a, &b, &c);
+    let other = Device::open(t.device.rm(), 0).unwrap();
+    assert_eq!(replay.enqueue(&QueueRef::own(&other)).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
+    let copies = Plan { kind: Kind::Copy, ..Plan::PLAIN };
+    let copies = QueueRef::open(&t.device, copies).unwrap();
+    assert_eq!(replay.enqueue(&copies).unwrap_err().status, NV_ERR_INVALID_ARGUMENT, "a copy engine alone");
+    replay.argument(launch, 1, 0).unwrap();
+    assert_eq!(refused(&mut replay), NV_ERR_INVALID_STATE, "a value of each run");
+    assert_eq!(refused(&mut Replay::foreign(None)), NV_ERR_INVALID_ARGUMENT);
+    assert_eq!(replay.fill(&a, 2, 4, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT, "not aligned");
+    assert_eq!(replay.fill(&a, 0, 4 * N as u64 + 4, 0, 4).unwrap_err().status, NV_ERR_INVALID_BASE);
+    copies.end().unwrap();
+}
+
 /// What `tegrarm top` shows: each run counts all its launches, and copies do not count.
 #[test]
 fn the_launches_of_every_run_are_counted() {
     let t = bench();
     let (a, b, c) = (t.buffer(1.0), t.buffer(0.5), t.buffer(0.0));
     let launches = || t.device.rm().launches().get();
-    let mut replay = Replay::on(&t.device).unwrap();
+    let mut replay = Replay::on(&t.device);
     t.add(&mut replay, &a, &b, &c);
     replay.copy(&a, 0, &c, 0, 4 * N as u32).unwrap();
     t.add(&mut replay, &a, &b, &c);
@@ -121,7 +215,7 @@ fn values_inputs_and_outputs_change_with_each_run() {
     let others = [t.buffer(100.0), t.buffer(200.0)];
     let ((memory, from), (results, to)) = (t.shared(), t.shared());
     let (_values, values) = t.shared();
-    let mut replay = Replay::on(&t.device).unwrap();
+    let mut replay = Replay::on(&t.device);
     let launch = t.add(&mut replay, &a, &b, &c);
     replay.argument(launch, 1, 0).unwrap();
     replay.input(Copy { to: a.place(0, 4).unwrap(), from, len: 4 }).unwrap();
@@ -143,7 +237,7 @@ fn values_inputs_and_outputs_change_with_each_run() {
 fn a_run_comes_after_the_work_given_before() {
     let t = bench();
     let (a, b, c) = (t.buffer(0.0), t.buffer(1.0), t.buffer(0.0));
-    let mut replay = Replay::on(&t.device).unwrap();
+    let mut replay = Replay::on(&t.device);
     t.add(&mut replay, &a, &b, &c);
     let (_memory, nothing) = t.shared();
     for run in 1..=20 {
@@ -160,9 +254,9 @@ fn misuse_is_refused_with_a_sentence() {
     let t = bench();
     let (a, b, c) = (t.buffer(0.0), t.buffer(1.0), t.buffer(0.0));
     let (_memory, nothing) = t.shared();
-    let mut empty = Replay::on(&t.device).unwrap();
+    let mut empty = Replay::on(&t.device);
     assert_eq!(empty.submit(&nothing, 0).unwrap_err().status, NV_ERR_INVALID_STATE, "nothing recorded");
-    let mut replay = Replay::on(&t.device).unwrap();
+    let mut replay = Replay::on(&t.device);
     let launch = t.add(&mut replay, &a, &b, &c);
     assert_eq!(replay.argument(launch, 4, 0).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
     assert_eq!(replay.argument(launch + 1, 0, 0).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
@@ -183,7 +277,7 @@ fn misuse_is_refused_with_a_sentence() {
     assert_eq!(first(&c), 3.0);
     assert_eq!(replay.argument(launch, 0, 0).unwrap_err().status, NV_ERR_INVALID_STATE, "has run");
     let other = bench();
-    let mut elsewhere = Replay::on(&other.device).unwrap();
+    let mut elsewhere = Replay::on(&other.device);
     assert_eq!(elsewhere.copy(&a, 0, &b, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
     let mut foreign = Replay::foreign(None);
     assert_eq!(foreign.copy(&a, 0, &b, 0, 4).unwrap_err().status, NV_ERR_INVALID_ARGUMENT);
@@ -198,7 +292,7 @@ fn a_fault_stops_the_replay_and_not_the_device() {
     let t = bench();
     let (a, b, c) = (t.buffer(1.0), t.buffer(1.0), t.buffer(0.0));
     let (_values, values) = t.shared();
-    let mut replay = Replay::on(&t.device).unwrap();
+    let mut replay = Replay::on(&t.device);
     let launch = t.add(&mut replay, &a, &b, &c);
     replay.argument(launch, 0, 0).unwrap();
     values.write(Width::W8, 0, a.address());
@@ -210,7 +304,7 @@ fn a_fault_stops_the_replay_and_not_the_device() {
     assert!(e.status == NV_ERR_RESET_REQUIRED && e.text.contains("MMU fault"), "{e}");
     assert_eq!(replay.submit(&values, 1).unwrap_err().status, NV_ERR_INVALID_STATE, "the run never finished");
     drop(replay);
-    let mut next = Replay::on(&t.device).unwrap();
+    let mut next = Replay::on(&t.device);
     t.add(&mut next, &a, &b, &c);
     next.submit(&values, 0).unwrap();
     next.wait(DEADLINE).unwrap();
@@ -247,7 +341,7 @@ fn a_run_takes_no_lock_of_the_device() {
     let t = bench();
     let (a, b, c) = (t.buffer(1.0), t.buffer(2.0), t.buffer(0.0));
     let (_memory, nothing) = t.shared();
-    let mut replay = Replay::on(&t.device).unwrap();
+    let mut replay = Replay::on(&t.device);
     t.add(&mut replay, &a, &b, &c);
     replay.submit(&nothing, 0).unwrap();
     replay.wait(DEADLINE).unwrap();
@@ -322,7 +416,7 @@ fn the_end_gives_everything_back() {
     let (memory, nothing) = t.shared();
     let mut after = Vec::new();
     for _ in 0..3 {
-        let mut replay = Replay::on(&t.device).unwrap();
+        let mut replay = Replay::on(&t.device);
         t.add(&mut replay, &a, &b, &c);
         replay.submit(&nothing, 0).unwrap();
         drop(replay);

@@ -211,6 +211,16 @@ class LaunchConfig(Structure):
     ]
 
 
+class LaunchSizes(Structure):
+    """``struct tegrarm_launch_sizes``. The sizes of a launch for `tegrarm_launch_now`."""
+
+    _fields_ = [
+        ("grid_dim", numbers(c_uint32, 3)),
+        ("block_dim", numbers(c_uint32, 3)),
+        ("shared_mem_bytes", c_uint32),
+    ]
+
+
 class ReplayChannel(Structure):
     """``struct tegrarm_replay_channel``. A channel of the caller. Set `size` to `sizeof(struct tegrarm_replay_channel)`. Later versions
     only append fields."""
@@ -379,18 +389,27 @@ SIGNATURES: dict[str, tuple] = {
     "tegrarm_launch": (NV_STATUS,
         {"queue": c_void_p, "kernel": c_void_p, "config": POINTER(LaunchConfig), "kernel_params": POINTER(c_void_p), "param_count": NvU32,
         "fence": POINTER(NvU64)}),
+    "tegrarm_launch_now": (NV_STATUS,
+        {"device": c_void_p, "kernel": c_void_p, "sizes": POINTER(LaunchSizes), "kernel_params": POINTER(c_void_p),
+        "fence": POINTER(NvU64)}),
     "tegrarm_replay_create": (NV_STATUS, {"device": c_void_p, "replay": c_void_p}),
     "tegrarm_replay_destroy": (NV_STATUS, {"replay": c_void_p}),
     "tegrarm_replay_spin": (NV_STATUS, {"replay": c_void_p, "nanoseconds": NvU64}),
     "tegrarm_replay_submit": (NV_STATUS, {"replay": c_void_p, "values": POINTER(NvU64), "count": NvU32}),
     "tegrarm_replay_wait": (NV_STATUS, {"replay": c_void_p, "timeout_ns": NvU64}),
     "tegrarm_replay_run": (NV_STATUS, {"replay": c_void_p, "values": POINTER(NvU64), "count": NvU32, "timeout_ns": NvU64}),
+    "tegrarm_replay_enqueue": (NV_STATUS, {"replay": c_void_p, "queue": c_void_p, "fence": POINTER(NvU64)}),
     "tegrarm_replay_launch": (NV_STATUS,
         {"replay": c_void_p, "kernel": c_void_p, "config": POINTER(LaunchConfig), "kernel_params": POINTER(c_void_p), "param_count": NvU32,
         "launch": POINTER(NvU32)}),
     "tegrarm_replay_argument": (NV_STATUS, {"replay": c_void_p, "launch": NvU32, "argument": NvU32, "slot": NvU32}),
     "tegrarm_replay_copy": (NV_STATUS,
         {"replay": c_void_p, "dst": c_void_p, "dst_offset": NvU64, "src": c_void_p, "src_offset": NvU64, "size": NvU64}),
+    "tegrarm_replay_fill": (NV_STATUS,
+        {"replay": c_void_p, "buffer": c_void_p, "offset": NvU64, "size": NvU64, "value": NvU32, "width": NvU32}),
+    "tegrarm_replay_update": (NV_STATUS,
+        {"replay": c_void_p, "launch": NvU32, "kernel": c_void_p, "config": POINTER(LaunchConfig), "kernel_params": POINTER(c_void_p),
+        "param_count": NvU32}),
     "tegrarm_replay_input": (NV_STATUS, {"replay": c_void_p, "dst": c_void_p, "src": c_void_p, "size": c_size_t}),
     "tegrarm_replay_output": (NV_STATUS, {"replay": c_void_p, "dst": c_void_p, "src": c_void_p, "size": c_size_t}),
     "tegrarm_replay_add_channel": (NV_STATUS, {"replay": c_void_p, "channel": POINTER(ReplayChannel), "index": POINTER(NvU32)}),

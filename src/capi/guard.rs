@@ -43,12 +43,23 @@ pub fn status(call: impl FnOnce() -> Result<(), RmError>) -> u32 {
 /// reaches no cancellation point, drops no object, and needs little stack, so that a panic is all that has to be guarded against.
 #[inline]
 pub fn attempt_or(attempt: impl FnOnce() -> Option<()>, call: impl FnOnce() -> Result<(), RmError>) -> u32 {
+    attempted(attempt, || status(call))
+}
+
+/// Runs `attempt` alone, and returns `NV_ERR_BUSY_RETRY` without a sentence if it does nothing. An attempt is as [`attempt_or`] wants it.
+#[inline]
+pub fn attempt_now(attempt: impl FnOnce() -> Option<()>) -> u32 {
+    attempted(attempt, || NV_ERR_BUSY_RETRY)
+}
+
+#[inline(always)]
+fn attempted(attempt: impl FnOnce() -> Option<()>, otherwise: impl FnOnce() -> u32) -> u32 {
     if is_over() {
         return refuse();
     }
     match catch_unwind(AssertUnwindSafe(attempt)) {
         Ok(Some(())) => NV_OK,
-        Ok(None) => status(call),
+        Ok(None) => otherwise(),
         Err(panic) => poison(&*panic),
     }
 }

@@ -653,6 +653,18 @@ pub struct tegrarm_launch_config {
     pub param_sizes: *const usize,
 }
 
+/// The sizes of a launch for `tegrarm_launch_now`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct tegrarm_launch_sizes {
+    /// How many blocks the grid has, in x, y and z.
+    pub grid_dim: [u32; 3],
+    /// How many threads each block has, in x, y and z.
+    pub block_dim: [u32; 3],
+    /// How many bytes of dynamic shared memory each block has.
+    pub shared_mem_bytes: u32,
+}
+
 /// A channel of the caller. Set `size` to `sizeof(struct tegrarm_replay_channel)`. Later versions only append
 /// fields.
 #[repr(C)]
@@ -875,6 +887,11 @@ pub(crate) const LAYOUTS: &[Layout] = &[
         ("reserved", std::mem::offset_of!(tegrarm_launch_config, reserved)),
         ("param_sizes", std::mem::offset_of!(tegrarm_launch_config, param_sizes)),
     ]),
+    ("tegrarm_launch_sizes", size_of::<tegrarm_launch_sizes>(), &[
+        ("grid_dim", std::mem::offset_of!(tegrarm_launch_sizes, grid_dim)),
+        ("block_dim", std::mem::offset_of!(tegrarm_launch_sizes, block_dim)),
+        ("shared_mem_bytes", std::mem::offset_of!(tegrarm_launch_sizes, shared_mem_bytes)),
+    ]),
     ("tegrarm_replay_channel", size_of::<tegrarm_replay_channel>(), &[
         ("size", std::mem::offset_of!(tegrarm_replay_channel, size)),
         ("ring", std::mem::offset_of!(tegrarm_replay_channel, ring)),
@@ -1081,6 +1098,11 @@ functions! {
     /// Launches a kernel, in order with the other work of a queue, and returns at once. If `fence` is not NULL, the
     /// fence of the work is written to `*fence`.
     fn tegrarm_launch(queue: *mut tegrarm_queue, kernel: *mut tegrarm_kernel, config: *const tegrarm_launch_config, kernel_params: *const *const c_void, param_count: NvU32, fence: *mut NvU64) -> NV_STATUS;
+    /// Launches a kernel as `tegrarm_launch` does, but only if that takes nothing but stores to memory: the last
+    /// launch of the kernel on the queue had the same sizes, and the GPU has room for another one. Then it makes no
+    /// system call and allocates nothing. Otherwise it does nothing, and the caller calls `tegrarm_launch`, which
+    /// does everything or says why not.
+    fn tegrarm_launch_now(device: *mut tegrarm_device, kernel: *mut tegrarm_kernel, sizes: *const tegrarm_launch_sizes, kernel_params: *const *const c_void, fence: *mut NvU64) -> NV_STATUS;
     /// Makes an empty replay. The functions below record what it does in each run. The first submit ends the
     /// recording.
     fn tegrarm_replay_create(device: *mut tegrarm_device, replay: *mut *mut tegrarm_replay) -> NV_STATUS;
@@ -1097,6 +1119,10 @@ functions! {
     /// Does what `tegrarm_replay_submit` and `tegrarm_replay_wait` do, in one call: one iteration of a control
     /// loop.
     fn tegrarm_replay_run(replay: *mut tegrarm_replay, values: *const NvU64, count: NvU32, timeout_ns: NvU64) -> NV_STATUS;
+    /// Gives a queue a run of a replay: it starts when the work that the queue has been given before has finished,
+    /// and later work of the queue waits for it. The call returns at once. If `fence` is not NULL, the fence of the
+    /// run is written to `*fence`. NULL as `queue` stands for the default queue of the replay's device.
+    fn tegrarm_replay_enqueue(replay: *mut tegrarm_replay, queue: *mut tegrarm_queue, fence: *mut NvU64) -> NV_STATUS;
     /// Records a launch. The arguments mean the same as those of `tegrarm_launch`; the queue is the replay's own,
     /// which has the default priority. If `launch` is not NULL, `*launch` is the number of the launch in the
     /// replay, from 0.
@@ -1106,6 +1132,14 @@ functions! {
     fn tegrarm_replay_argument(replay: *mut tegrarm_replay, launch: NvU32, argument: NvU32, slot: NvU32) -> NV_STATUS;
     /// Records a copy of less than 4 GiB between two buffers. The GPU copies. The replay keeps the buffers alive.
     fn tegrarm_replay_copy(replay: *mut tegrarm_replay, dst: *mut tegrarm_buffer, dst_offset: NvU64, src: *mut tegrarm_buffer, src_offset: NvU64, size: NvU64) -> NV_STATUS;
+    /// Records that the GPU fills `size` bytes at `offset` of a buffer with `value`, of which the low `width` bytes
+    /// are repeated: 1, 2 or 4. The replay keeps the buffer alive.
+    fn tegrarm_replay_fill(replay: *mut tegrarm_replay, buffer: *mut tegrarm_buffer, offset: NvU64, size: NvU64, value: NvU32, width: NvU32) -> NV_STATUS;
+    /// Gives recorded launch `launch` another configuration and other arguments. They mean the same as those of
+    /// `tegrarm_replay_launch`, and `kernel` is the kernel that was recorded. The call waits for runs that queues
+    /// were given with `tegrarm_replay_enqueue`; it can be made before and after runs. A failure changes nothing.
+    /// An argument that `tegrarm_replay_argument` takes from a value keeps it.
+    fn tegrarm_replay_update(replay: *mut tegrarm_replay, launch: NvU32, kernel: *mut tegrarm_kernel, config: *const tegrarm_launch_config, kernel_params: *const *const c_void, param_count: NvU32) -> NV_STATUS;
     /// Has the CPU copy `size` bytes from `src` to `dst` at the start of each run, before the GPU starts. `dst` is
     /// usually the CPU address of a buffer. Both ranges must stay valid until the replay ends.
     fn tegrarm_replay_input(replay: *mut tegrarm_replay, dst: *mut c_void, src: *const c_void, size: usize) -> NV_STATUS;

@@ -10,20 +10,44 @@ use crate::runtime::device::{CLOSE_DEADLINE, Device};
 use crate::runtime::modules::hostobj::HostObject;
 use crate::runtime::replay::Replay;
 use crate::status::RmResult;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A module, and the numbers of those of its kernels that have handles.
+/// A module, its device's handle, and the numbers of those of its kernels that have handles.
 pub(super) struct Loaded {
     pub module: Arc<Module>,
+    pub device: usize,
     /// The numbers of the handles.
     pub kernels: Vec<usize>,
+}
+
+/// A kernel, and its device's handle.
+pub(super) struct Known {
+    pub kernel: KernelRef,
+    pub device: usize,
+}
+
+impl Deref for Known {
+    type Target = KernelRef;
+
+    #[inline(always)]
+    fn deref(&self) -> &KernelRef {
+        &self.kernel
+    }
+}
+
+impl DerefMut for Known {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut KernelRef {
+        &mut self.kernel
+    }
 }
 
 pub(super) static DEVICES: Slots<tegrarm_device, Arc<Device>> = Slots::new(1, "device");
 pub(super) static BUFFERS: Slots<tegrarm_buffer, Arc<Buffer>> = Slots::new(2, "buffer");
 pub(super) static MODULES: Slots<tegrarm_module, Loaded> = Slots::new(3, "module");
 /// Two calls of one kernel do not run at the same time: the second one waits.
-pub(super) static KERNELS: Slots<tegrarm_kernel, KernelRef> = Slots::new(4, "kernel");
+pub(super) static KERNELS: Slots<tegrarm_kernel, Known> = Slots::new(4, "kernel");
 /// A call of a replay is refused while another thread is in a call of the same replay.
 pub(super) static REPLAYS: Slots<tegrarm_replay, Replay> = Slots::new(5, "replay");
 pub(super) static OBJECTS: Slots<tegrarm_object, HostObject> = Slots::new(6, "object");

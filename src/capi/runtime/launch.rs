@@ -118,7 +118,8 @@ unsafe fn launch_now(
     let (module, layout, images) = kernel.parts();
     // The device's own queue has number 0, so that its fences are the numbers of the submissions.
     // SAFETY: the pointers are what this function asks of its caller, and a plain configuration is a whole structure.
-    let given = unsafe { submit(module.device().own(), images, layout, config, kernel_params, param_count) }?;
+    let given =
+        unsafe { submit(module.device().own(), images, layout, &sizes(config), kernel_params, param_count, |_| {}) }?;
     // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.
     unsafe { give_any(fence, given) };
     Some(())
@@ -146,32 +147,33 @@ unsafe fn launch_now_on(
     let queue = queue.queue();
     let (layout, images) = kernel.images_for(queue.number())?;
     // SAFETY: the pointers are what this function asks of its caller.
-    let submission = unsafe { submit(queue, images, layout, config, kernel_params, param_count) }?;
+    let submission = unsafe { submit(queue, images, layout, &sizes(config), kernel_params, param_count, |_| {}) }?;
     // SAFETY: `fence` is NULL or valid for writes, as this function asks of its caller.
     unsafe { give_any(fence, queue.fence_of(submission)) };
     Some(())
 }
 
-/// Fills in the next image of a kernel for a queue, and submits it, if that takes nothing but stores. Returns the submission.
+/// Fills in the next image of a kernel for a queue, and submits it, if that takes nothing but stores. Returns the submission. `told` gets
+/// it before other work can follow in the queue.
 ///
 /// # Safety
-/// As `tegrarm_launch`. `config` is a whole structure.
+/// As [`gather_now`].
 #[inline(always)]
-unsafe fn submit(
+pub(super) unsafe fn submit(
     queue: &Queue,
     images: &mut LaunchImages,
     layout: &Layout,
-    config: *const tegrarm_launch_config,
+    launch: &Launch,
     kernel_params: *const *const c_void,
     param_count: NvU32,
+    told: impl FnOnce(u64),
 ) -> Option<u64> {
-    // SAFETY: this function asks its caller for a whole structure.
-    let turn = queue.turn(images, &unsafe { sizes(config) })?;
+    let turn = queue.turn(images, launch)?;
     let to = turn.arguments();
     // SAFETY: `kernel_params` is what this function asks of its caller. The block is `to.len()` bytes long, and nobody else uses it
     // until the launch.
     let filled = unsafe { gather_now(layout, kernel_params, param_count, to.cpu(), to.len()) };
-    filled.then(|| turn.launch())
+    filled.then(|| turn.launch(told))
 }
 
 /// Launches, whatever has to be made or waited for.

@@ -21,6 +21,8 @@ pub mod hostobj;
 
 pub mod launch;
 
+pub mod launch_now;
+
 pub mod replay;
 
 pub mod queues;

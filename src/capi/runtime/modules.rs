@@ -2,7 +2,7 @@
 
 use super::super::guard::status;
 use super::super::objects::{NV_STATUS, NvU64};
-use super::handles::{BUFFERS, DEVICES, KERNELS, Loaded, MODULES, unload};
+use super::handles::{BUFFERS, DEVICES, KERNELS, Known, Loaded, MODULES, unload};
 use super::opaque::{tegrarm_buffer, tegrarm_device, tegrarm_kernel, tegrarm_module};
 use super::pointers::{bytes, give, give_any, present, text};
 use crate::runtime::device::buffer::Buffer;
@@ -32,10 +32,10 @@ pub unsafe extern "C" fn tegrarm_module_load(
 ) -> NV_STATUS {
     status(|| {
         present(module, "module")?;
-        let device = DEVICES.get(device)?;
+        let (device, device_handle) = (DEVICES.get(device)?, device.addr());
         // SAFETY: `image` is NULL or valid for reads of `size` bytes, as `tegrarm_module_load` asks of its caller.
         let loaded = device.load(&unsafe { bytes(image, size, "image") }?)?;
-        let handle = MODULES.insert(Loaded { module: loaded, kernels: Vec::new() })?;
+        let handle = MODULES.insert(Loaded { module: loaded, device: device_handle, kernels: Vec::new() })?;
         // SAFETY: `module` is not NULL and so valid for writes, as `tegrarm_module_load` asks of its caller.
         unsafe { give(module, handle, "module") }
     })
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn tegrarm_module_kernel(
         let name = unsafe { text(name) }?;
         // Held until the kernel has its handle, so that the module cannot be unloaded meanwhile and leave it behind.
         let mut held = MODULES.hold_in_turn(module)?;
-        let handle = KERNELS.insert(held.module.kernel(name)?)?;
+        let handle = KERNELS.insert(Known { kernel: held.module.kernel(name)?, device: held.device })?;
         held.kernels.push(handle.addr());
         // SAFETY: `kernel` is not NULL and so valid for writes, as `tegrarm_module_kernel` asks of its caller.
         unsafe { give(kernel, handle, "kernel") }

@@ -125,6 +125,22 @@ impl Program {
     }
 }
 
+/// Words of several commands that stay in memory, and that a channel can have as often as it likes: they never change.
+pub struct Words {
+    /// Their GPU address.
+    pub at: u64,
+    /// Their number.
+    pub len: u64,
+    /// How many of the first ones wait for the other engine.
+    pub wait: u64,
+    /// The engine of the first command.
+    pub first: Engine,
+    /// The engine of the last command.
+    pub last: Engine,
+    /// How many launches there are among the commands.
+    pub launches: u64,
+}
+
 /// The parts of a channel that a submission uses. They are shared memory, which exists for as long as it is used, even
 /// after the queue.
 pub struct Ring {
@@ -359,6 +375,21 @@ impl Channel {
         program.number.write(Width::W8, 0, fence);
         (self.engine, self.is_plain) = (Engine::Compute, true);
         Ok(self.give(program.entry, fence))
+    }
+
+    /// Submits words that lie in memory. Returns the fence. It is the second number of two, because a number in the words would change.
+    ///
+    /// # Errors
+    /// Those of [`Channel::wait_until_free_after`].
+    pub fn submit_words(&mut self, words: &Words) -> RmResult<u64> {
+        // The ring needs room for two entries.
+        self.wait_until_free_after((self.last + 3).saturating_sub(ENTRIES.into()))?;
+        let skipped = if self.engine == words.first { words.wait } else { 0 };
+        (self.engine, self.is_plain) = (words.last, words.last == Engine::Compute && self.records.is_none());
+        self.launches.add(words.launches);
+        let number = self.last + 1;
+        self.give(entry(words.at + skipped * 4, words.len - skipped), number);
+        self.submit(words.last, |_| {})
     }
 
     /// Writes the words of a piece of work and submits them, between two stamps if a profile runs. Returns the fence.

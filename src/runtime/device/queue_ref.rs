@@ -1,6 +1,6 @@
 //! The queues of a device as a program uses them.
 
-use crate::runtime::channel::Plan;
+use crate::runtime::channel::{Plan, Words};
 use crate::runtime::device::Device;
 use crate::runtime::device::buffer::{Buffer, Transfer, fill_pieces, pieces, ranges};
 use crate::runtime::device::module::KernelRef;
@@ -192,6 +192,15 @@ impl QueueRef {
         // The place in the buffer keeps its memory alive.
         let submission = queue.host_task(self.device.host_thread(), move || to.copy_from(&from, len as usize))?;
         Ok(queue.fence_of(submission))
+    }
+
+    /// Submits words that stay in memory. Returns the fence.
+    ///
+    /// # Errors
+    /// Those of [`Queue::submit_words`].
+    pub fn submit_words(&self, words: &Words, local: u32) -> RmResult<u64> {
+        let queue = self.queue();
+        queue.submit_words(self.device.base(), words, local).map(|submission| queue.fence_of(submission))
     }
 
     fn transfer(&self, pieces: impl Iterator<Item = Transfer>) -> RmResult<u64> {

@@ -45,6 +45,8 @@ pub struct Replay {
     /// The number for which the run in flight is waited for.
     in_flight: Option<u64>,
     runs: u64,
+    /// Whether the recording has been turned into steps.
+    sealed: bool,
     /// The kernel whose GPU is executed in steps, if waits have to do that.
     kmd: Option<Arc<dyn Kmd>>,
     /// It is declared last, because the channel must end when nothing uses it any more.
@@ -52,17 +54,11 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Makes an empty recording of a device's work, on a channel of the replay.
-    ///
-    /// # Errors
-    /// An error that RM gives.
-    pub fn on(device: &Arc<Device>) -> RmResult<Replay> {
-        let own = Own::open(device)?;
+    /// Makes an empty recording of a device's work.
+    pub fn on(device: &Arc<Device>) -> Replay {
         let mut replay = Replay::foreign(Some(device.rm().kmd().clone()));
-        replay.signal = Some(own.signal()?);
-        replay.timeline = Counter::Own(own.first());
-        replay.own = Some(own);
-        Ok(replay)
+        replay.own = Some(Own::new(device));
+        replay
     }
 
     /// Makes an empty recording for channels of others. `kmd` is their kernel, if it is known.
@@ -80,6 +76,7 @@ impl Replay {
             pace: Pace::new(SPIN),
             in_flight: None,
             runs: 0,
+            sealed: false,
             kmd,
             own: None,
         }
@@ -213,7 +210,7 @@ impl Replay {
         if count != self.slots {
             fail!(NV_ERR_INVALID_ARGUMENT, "{count} values for a replay that takes {}", self.slots);
         }
-        if self.runs == 0 {
+        if !self.sealed {
             self.seal()?;
         }
         self.check()?;
@@ -239,16 +236,17 @@ impl Replay {
     /// Turns the recording into steps, before the first run.
     #[cold]
     fn seal(&mut self) -> RmResult<()> {
+        if let Some(own) = &mut self.own {
+            let mut sealed = own.seal()?;
+            sealed.steps.splice(0..0, std::mem::take(&mut self.steps));
+            (self.channels, self.steps) = (vec![sealed.ring], sealed.steps);
+            (self.signal, self.timeline) = (Some(sealed.signal), Counter::Own(sealed.first));
+        }
         if self.signal.is_none() {
             fail!(NV_ERR_INVALID_STATE, "the replay does not know its timeline: nothing says when a run has finished");
         }
-        if let Some(own) = &mut self.own {
-            let (channel, mut steps) = own.seal()?;
-            steps.splice(0..0, std::mem::take(&mut self.steps));
-            (self.channels, self.steps) = (vec![channel], steps);
-            self.timeline = Counter::Own(own.first());
-        }
         self.steps.dedup_by(|next, step| step.join(next));
+        self.sealed = true;
         Ok(())
     }
 
@@ -339,6 +337,9 @@ impl Drop for Replay {
     fn drop(&mut self) {
         // Work in flight must not continue when its memory is freed. A stopped channel has no work in flight.
         self.outputs.clear();
+        if let Some(Err(e)) = self.own.as_mut().map(|own| own.finish(Some(CLOSE_DEADLINE))) {
+            tracing::warn!("ending a replay whose last run in a queue has not finished: {e}");
+        }
         if let Err(e) = self.wait(Some(CLOSE_DEADLINE)) {
             tracing::warn!("ending a replay whose last run has not finished: {e}");
         }

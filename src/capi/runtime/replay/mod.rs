@@ -8,13 +8,15 @@ use super::super::guard::status;
 use super::super::instance;
 use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::device::TEGRARM_WAIT_FOREVER;
-use super::handles::{DEVICES, REPLAYS};
-use super::opaque::{tegrarm_device, tegrarm_replay};
-use super::pointers::{give, present};
+use super::handles::{DEVICES, QUEUES, REPLAYS};
+use super::opaque::{tegrarm_device, tegrarm_queue, tegrarm_replay};
+use super::pointers::{give, give_any, present};
+use crate::runtime::device::queue_ref::QueueRef;
 use crate::runtime::memory::place::Place;
 use crate::runtime::replay::{self, Replay};
-use crate::status::RmResult;
+use crate::status::{RmResult, fail};
 use std::time::Duration;
+use tegrarm_abi::rm::status::*;
 
 /// The number of nanoseconds for which a wait for a replay reads in a loop before it sleeps. `tegrarm_replay_spin`
 /// changes it.
@@ -29,16 +31,15 @@ const _: () = assert!(TEGRARM_REPLAY_SLOTS == replay::MOST_SLOTS && TEGRARM_REPL
 
 /// Makes an empty replay. The functions below record what it does in each run. The first submit ends the recording.
 ///
-/// With a device, launches and copies are recorded, with `tegrarm_replay_launch` and `tegrarm_replay_copy`. They run
-/// one after another on a channel of the replay, after all work that the device was given before the run. If `device`
-/// is NULL, words for channels of the caller are recorded, with `tegrarm_replay_add_channel` and `tegrarm_replay_push`.
+/// With a device, launches, copies and fills are recorded, with `tegrarm_replay_launch`, `tegrarm_replay_copy` and
+/// `tegrarm_replay_fill`. They run one after another, in a run of `tegrarm_replay_submit` on a channel of the replay, after all work
+/// that the device was given before the run, or with `tegrarm_replay_enqueue` in a queue. If `device` is NULL, words for channels of the caller are recorded, with `tegrarm_replay_add_channel` and `tegrarm_replay_push`.
 /// `*replay` is a new handle. End it with `tegrarm_replay_destroy`.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `replay` is NULL.
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is neither NULL nor an open device.
-/// - `NV_ERR_NO_MEMORY`: there is not enough memory.
-/// - `NV_ERR_INSUFFICIENT_RESOURCES`: the GPU has no channel left, or no handle is left.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_create(
     device: *mut tegrarm_device,
@@ -48,7 +49,7 @@ pub unsafe extern "C" fn tegrarm_replay_create(
         present(replay, "replay")?;
         let made = match device.is_null() {
             true => Replay::foreign(instance::current_kmd()),
-            false => Replay::on(&DEVICES.get(device)?)?,
+            false => Replay::on(&DEVICES.get(device)?),
         };
         let handle = REPLAYS.insert(made)?;
         // SAFETY: `replay` is not NULL and so valid for writes, as `tegrarm_replay_create` asks of its caller.
@@ -86,7 +87,7 @@ pub extern "C" fn tegrarm_replay_spin(replay: *mut tegrarm_replay, nanoseconds: 
 /// Starts a run: copies the inputs, writes the patch points, gives the words to the GPU, and returns at once.
 ///
 /// `values` are the values of the run, one for each slot, and `count` is their number. They are NULL and 0 if no slot
-/// was recorded. The first submit ends the recording. Every later one makes no system call, allocates nothing and never
+/// was recorded. The first submit ends the recording, and opens the channel. Every later one makes no system call, allocates nothing and never
 /// waits for a lock.
 ///
 /// Errors:
@@ -98,6 +99,7 @@ pub extern "C" fn tegrarm_replay_spin(replay: *mut tegrarm_replay, nanoseconds: 
 /// - `NV_ERR_INVALID_ARGUMENT`: `count` is not the number of slots.
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped a channel of the replay.
 /// - `NV_ERR_NO_MEMORY`: the first submit does not get the memory that it needs. It can be tried again.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: the first submit gets no channel of the GPU. It can be tried again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_submit(
     replay: *mut tegrarm_replay,
@@ -147,6 +149,7 @@ pub extern "C" fn tegrarm_replay_wait(replay: *mut tegrarm_replay, timeout_ns: N
 /// - `NV_ERR_RESET_REQUIRED`: a fault stopped a channel of the replay.
 /// - `NV_ERR_TIMEOUT`: the time is over. The run goes on and can be waited for with `tegrarm_replay_wait`.
 /// - `NV_ERR_NO_MEMORY`: the first run does not get the memory that it needs. It can be tried again.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: the first run gets no channel of the GPU. It can be tried again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tegrarm_replay_run(
     replay: *mut tegrarm_replay,
@@ -159,6 +162,44 @@ pub unsafe extern "C" fn tegrarm_replay_run(
         // SAFETY: `values` is valid for reads of `count` numbers, as `tegrarm_replay_submit` asks of its caller.
         unsafe { submit(&mut claimed, values, count) }?;
         claimed.wait(deadline(timeout_ns))
+    })
+}
+
+/// Gives a queue a run of a replay: it starts when the work that the queue has been given before has finished, and later work of the
+/// queue waits for it. The call returns at once. If `fence` is not NULL, the fence of the run is written to `*fence`. NULL as `queue`
+/// stands for the default queue of the replay's device.
+///
+/// A run can be given before the one before it has finished, to the same queue or to another one. Nobody has to wait for it with
+/// `tegrarm_replay_wait`. The first run ends the recording. A replay with values, inputs or outputs is refused, because the CPU writes
+/// these at the start and at the end of a run. A fault in a run stops the queue.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay, or `queue` is neither NULL nor a queue.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_STATE`: nothing was recorded, or the replay has values, inputs or outputs.
+/// - `NV_ERR_INVALID_ARGUMENT`: the replay has no device, or it and the queue belong to two devices; or it has launches, and the queue
+///   has a copy engine alone; or it has more than `TEGRARM_REPLAY_WORDS` words.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped the queue.
+/// - `NV_ERR_NO_MEMORY`: there is not enough memory for the first run, or for the local memory of the kernels.
+/// - `NV_ERR_TIMEOUT`: the channel is full, and nothing finished for a minute.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_replay_enqueue(
+    replay: *mut tegrarm_replay,
+    queue: *mut tegrarm_queue,
+    fence: *mut NvU64,
+) -> NV_STATUS {
+    status(|| {
+        let named = if queue.is_null() { None } else { Some(QUEUES.get(queue)?) };
+        let mut held = REPLAYS.hold_alone(replay)?;
+        let queue = match (named, held.device()) {
+            (Some(queue), _) => queue,
+            (None, Some(device)) => QueueRef::own(device),
+            (None, None) => fail!(NV_ERR_INVALID_ARGUMENT, "the replay has no device"),
+        };
+        let given = held.enqueue(&queue)?;
+        // SAFETY: `fence` is NULL or valid for writes, as `tegrarm_replay_enqueue` asks of its caller.
+        unsafe { give_any(fence, given) };
+        Ok(())
     })
 }
 

@@ -103,6 +103,63 @@ pub extern "C" fn tegrarm_replay_copy(
     })
 }
 
+/// Records that the GPU fills `size` bytes at `offset` of a buffer with `value`, of which the low `width` bytes are repeated: 1, 2 or
+/// 4. The replay keeps the buffer alive.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay, or `buffer` is not a buffer.
+/// - `NV_ERR_STATE_IN_USE`: another thread is in a call of the replay.
+/// - `NV_ERR_INVALID_STATE`: the replay has run. Nothing can be added to it any more.
+/// - `NV_ERR_INVALID_ARGUMENT`: `width` is not 1, 2 or 4, `offset` or `size` is not a multiple of it, the buffer belongs to another
+///   device, or the replay has no device.
+/// - `NV_ERR_INVALID_BASE`: the range lies outside the buffer.
+#[unsafe(no_mangle)]
+pub extern "C" fn tegrarm_replay_fill(
+    replay: *mut tegrarm_replay,
+    buffer: *mut tegrarm_buffer,
+    offset: NvU64,
+    size: NvU64,
+    value: NvU32,
+    width: NvU32,
+) -> NV_STATUS {
+    status(|| {
+        let buffer = BUFFERS.get(buffer)?;
+        REPLAYS.hold_alone(replay)?.fill(&buffer, offset, size, value, width)
+    })
+}
+
+/// Gives recorded launch `launch` another configuration and other arguments. They mean the same as those of `tegrarm_replay_launch`, and
+/// `kernel` is the kernel that was recorded. The call waits for runs that queues were given with `tegrarm_replay_enqueue`; it can be made
+/// before and after runs. A failure changes nothing. An argument that `tegrarm_replay_argument` takes from a value keeps it.
+///
+/// Errors: those of `tegrarm_replay_launch`, except that it may have run, and
+/// - `NV_ERR_INVALID_ARGUMENT`: there is no such launch, or it is one of another kernel.
+/// - `NV_ERR_INVALID_STATE`: the last run of `tegrarm_replay_submit` has not been waited for.
+/// - `NV_ERR_RESET_REQUIRED`: a fault stopped a queue that has a run.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_replay_update(
+    replay: *mut tegrarm_replay,
+    launch: NvU32,
+    kernel: *mut tegrarm_kernel,
+    config: *const tegrarm_launch_config,
+    kernel_params: *const *const c_void,
+    param_count: NvU32,
+) -> NV_STATUS {
+    status(|| {
+        let held = KERNELS.hold_in_turn(kernel)?;
+        // SAFETY: `config` is NULL or valid for as many bytes as its first field says, and its `param_sizes` is NULL or valid for
+        // reads of `param_count` sizes, as `tegrarm_replay_update` asks of its caller.
+        let what = unsafe {
+            check(config, &held, param_count, Plan::PLAIN.level)?;
+            sizes(config)
+        };
+        REPLAYS.hold_alone(replay)?.update(launch, &held, &what, |to| {
+            // SAFETY: `kernel_params` is what `tegrarm_replay_update` asks of its caller. The block is `to.len()` bytes long.
+            unsafe { gather(held.layout(), kernel_params, param_count, to.as_mut_ptr(), to.len()) }
+        })
+    })
+}
+
 /// A copy by the CPU, in a replay, has at most this many bytes: 1 TiB, more than any Tegra has.
 pub const TEGRARM_REPLAY_COPY_SIZE: usize = 1_099_511_627_776;
 

@@ -8,7 +8,7 @@ use crate::rm::syncpoints::SyncPoint;
 use crate::runtime::channel::fence_thread::FenceThread;
 use crate::runtime::channel::profile::{Record, Records};
 use crate::runtime::channel::timeline::Timeline;
-use crate::runtime::channel::{Channel, Kind, Plan};
+use crate::runtime::channel::{Channel, Kind, Plan, Words};
 use crate::runtime::commands::{Commands, Engine};
 use crate::runtime::device::base::{Base, refused};
 use crate::runtime::device::buffer::Transfer;
@@ -304,6 +304,25 @@ impl Queue {
         work.channel.check()?;
         let engine = work.channel.engine();
         let submission = work.channel.submit(engine, words)?;
+        self.last.store(submission, Ordering::Release);
+        Ok(submission)
+    }
+
+    /// Submits words that stay in memory, whose kernels need `local` bytes of local memory for each thread. Returns the submission.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_ARGUMENT` for launches on a queue with a copy engine alone, `NV_ERR_NO_MEMORY` if there is not enough local
+    /// memory, and those of [`Queue::transfer`].
+    pub fn submit_words(&self, base: &Base, words: &Words, local: u32) -> RmResult<u64> {
+        let mut work = self.work.lock();
+        work.channel.check()?;
+        if words.launches > 0 && work.arena.is_none() {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a replay with launches: the queue has a copy engine alone");
+        }
+        if words.launches > 0 && work.local < local {
+            self.replace_local(base, &mut work, local)?;
+        }
+        let submission = work.channel.submit_words(words)?;
         self.last.store(submission, Ordering::Release);
         Ok(submission)
     }

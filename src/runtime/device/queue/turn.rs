@@ -21,11 +21,12 @@ impl Turn<'_> {
         self.next.arguments()
     }
 
-    /// Launches. Returns the submission.
+    /// Launches. Returns the submission, which `told` gets before other work can follow in the queue.
     #[inline(always)]
-    pub fn launch(mut self) -> u64 {
+    pub fn launch(mut self, told: impl FnOnce(u64)) -> u64 {
         let submission = self.next.launch(&mut self.work.channel);
         self.queue.last.store(submission, Ordering::Release);
+        told(submission);
         submission
     }
 }
