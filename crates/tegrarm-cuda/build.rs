@@ -128,7 +128,8 @@ fn export(items: &mut String, index: usize, function: &Function, state: &State) 
         format!("guard::refuse({index})")
     } else {
         let values: Vec<String> = types.iter().enumerate().map(|(at, kind)| value(at, kind)).collect();
-        format!("guard::call({index}, {per_thread}, || rows::{handler}({}))", values.join(", "))
+        let call = format!("guard::call({index}, {per_thread}, || rows::{handler}({}))", values.join(", "));
+        if function.symbol == LAUNCH { launch(&call) } else { call }
     };
     let unused =
         if state.state == "refused" { "#[expect(unused_variables, reason = \"it is refused\")]\n" } else { "" };
@@ -140,6 +141,35 @@ fn export(items: &mut String, index: usize, function: &Function, state: &State) 
         parameters.join(", ")
     )
     .unwrap();
+}
+
+/// The function that has a short way.
+const LAUNCH: &str = "cuLaunchKernel";
+
+/// The body of the launch: the short way, and otherwise the call. The call is a function of its own, which takes its arguments from
+/// memory, so that the short way saves no registers for it.
+fn launch(call: &str) -> String {
+    format!(
+        "let asked = Asked {{
+        sizes: tegrarm_launch_sizes {{ grid_dim: [a1, a2, a3], block_dim: [a4, a5, a6], shared_mem_bytes: a7 }},
+        function: a0,
+        stream: a8,
+        params: a9,
+        extra: a10,
+    }};
+    // SAFETY: the pointers are as NVIDIA's documentation asks of the caller.
+    if unsafe {{ crate::stack::launch(&asked) }} {{
+        return 0;
+    }}
+    #[cold]
+    #[inline(never)]
+    fn whole(asked: &Asked) -> u32 {{
+        let Asked {{ sizes, function: a0, stream: a8, params: a9, extra: a10 }} = *asked;
+        let tegrarm_launch_sizes {{ grid_dim: [a1, a2, a3], block_dim: [a4, a5, a6], shared_mem_bytes: a7 }} = sizes;
+        {call}
+    }}
+    whole(&asked)"
+    )
 }
 
 /// The type as it crosses the C interface.

@@ -3,7 +3,7 @@
 //! A stream takes part from cuStreamBeginCapture on, or from when it waits for an event of a stream that takes part. What a graph cannot
 //! have, such as waiting for the stream, makes the capture invalid: it ends without a graph.
 
-use crate::context::Context;
+use crate::context::{CONTEXTS, Context};
 use crate::events::{Captured, Event};
 use crate::graphs::{self, Operation};
 use crate::numbers::*;
@@ -113,9 +113,14 @@ impl Capture {
     }
 }
 
+/// Whether there is a capture.
+fn any() -> bool {
+    COUNT.load(Ordering::Acquire) != 0
+}
+
 /// The capture in which a stream takes part.
 pub fn of(stream: &Stream) -> Option<Arc<Capture>> {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if !any() {
         return None;
     }
     ALL.lock().iter().find(|capture| capture.state.lock().tips.contains_key(&stream.id)).cloned()
@@ -123,7 +128,7 @@ pub fn of(stream: &Stream) -> Option<Arc<Capture>> {
 
 /// Fails if the stream is the legacy default stream, and a stream that waits for it takes part in a capture.
 fn check_legacy(stream: &Stream) -> Answer {
-    if stream.kind != Kind::Legacy || COUNT.load(Ordering::Acquire) == 0 {
+    if stream.kind != Kind::Legacy || !any() {
         return Ok(());
     }
     for capture in ALL.lock().iter().filter(|capture| capture.context == stream.context) {
@@ -142,7 +147,7 @@ fn check_legacy(stream: &Stream) -> Answer {
 /// Makes a node of the work, if the stream takes part in a capture. Says whether it did.
 #[inline]
 pub fn take(stream: &Stream, operation: impl FnOnce() -> Answer<Operation>) -> Answer<bool> {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if !any() {
         return Ok(false);
     }
     check_legacy(stream)?;
@@ -155,7 +160,7 @@ pub fn take(stream: &Stream, operation: impl FnOnce() -> Answer<Operation>) -> A
 /// Fails if the stream takes part in a capture, which then is invalid.
 #[inline]
 pub fn forbid(stream: &Stream) -> Answer {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if !any() {
         return Ok(());
     }
     forbid_captured(stream)
@@ -170,7 +175,7 @@ fn forbid_captured(stream: &Stream) -> Answer {
 
 /// Fails if a stream of the context takes part in a capture, which then is invalid.
 pub fn forbid_in(context: &Context) -> Answer {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if !any() {
         return Ok(());
     }
     let Some(capture) = ALL.lock().iter().find(|capture| capture.context == context.handle).cloned() else {
@@ -183,7 +188,7 @@ pub fn forbid_in(context: &Context) -> Answer {
 /// Fails if a capture forbids what may wait for the GPU, such as allocations. The capture then is invalid.
 pub fn forbid_unsafe() -> Answer {
     let own = MODE.get();
-    if COUNT.load(Ordering::Acquire) == 0 || own == CU_STREAM_CAPTURE_MODE_RELAXED {
+    if !any() || own == CU_STREAM_CAPTURE_MODE_RELAXED {
         return Ok(());
     }
     let me = std::thread::current().id();
@@ -300,6 +305,7 @@ fn begin(stream: &Stream, mode: u32, graph: Option<(usize, Vec<usize>)>) -> Answ
     if of(stream).is_some() {
         fail!(CUDA_ERROR_ILLEGAL_STATE, "the stream is being captured already");
     }
+    let on_stack = CONTEXTS.get(stream.context)?.on_stack.clone();
     let own = graph.is_none();
     let (graph, nodes) = match graph {
         Some(given) => given,
@@ -311,6 +317,8 @@ fn begin(stream: &Stream, mode: u32, graph: Option<(usize, Vec<usize>)>) -> Answ
     capture.with_tip(stream, |tip| tip.set(nodes));
     ALL.lock().push(Arc::new(capture));
     COUNT.fetch_add(1, Ordering::AcqRel);
+    // A launch on the legacy default stream has to look whether it waits for a stream of the capture.
+    on_stack.close_and_wait();
     Ok(())
 }
 
@@ -333,6 +341,7 @@ fn end(stream: &Stream) -> Answer<usize> {
 fn end_of(capture: &Capture) -> Answer<usize> {
     ALL.lock().retain(|other| other.id != capture.id);
     COUNT.fetch_sub(1, Ordering::AcqRel);
+    CONTEXTS.find(capture.context).inspect(|context| context.on_stack.open(1));
     let finished = capture.check().and_then(|()| joined(capture));
     if finished.is_err() && capture.own {
         graphs::end(capture.graph)?;

@@ -6,10 +6,10 @@ use crate::handles::Handles;
 use crate::machine::{Device, FOREVER, Queue};
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};
-use crate::streams::{Kind, STREAMS, Stream};
+use crate::stack;
+use crate::streams::{Kind, Order, STREAMS, Stream};
 use crate::structures::ContextParameters;
 use parking_lot::Mutex;
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -22,10 +22,6 @@ struct Primary {
     users: u32,
     flags: u32,
     handle: usize,
-}
-
-thread_local! {
-    static STACK: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The most queues that a context takes from the GPU. More streams than that share them, which only makes them wait more.
@@ -52,15 +48,10 @@ pub struct Context {
     order: Mutex<Order>,
     sticky: AtomicU32,
     queues: Mutex<Vec<Weak<Queue>>>,
+    /// What the stacks of threads have of it.
+    pub on_stack: Arc<stack::Context>,
     /// The last field, so that everything else ends before.
     pub device: Device,
-}
-
-/// The streams, and which work of the legacy default stream they have waited for.
-#[derive(Default)]
-struct Order {
-    streams: Vec<Arc<Stream>>,
-    legacy: Option<Arc<Stream>>,
 }
 
 impl Context {
@@ -70,28 +61,31 @@ impl Context {
         crate::driver::initialized()?;
         let device = Device::open(0)?;
         let queue = Arc::new(device.queue()?);
-        let (handle, context) = CONTEXTS.add_with(|handle| Context {
-            handle,
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            primary,
-            flags: AtomicU32::new(flags),
-            version,
-            cache: AtomicU32::new(CU_FUNC_CACHE_PREFER_NONE),
-            banks: AtomicU32::new(CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE),
-            limits: Mutex::default(),
-            order: Mutex::default(),
-            sticky: AtomicU32::new(CUDA_SUCCESS),
-            queues: Mutex::default(),
-            device,
+        let (_, context) = CONTEXTS.add_with(|handle| {
+            let legacy = Arc::new(Stream::new(1, handle, Kind::Legacy, 0, queue));
+            Context {
+                handle,
+                id: NEXT.fetch_add(1, Ordering::Relaxed),
+                primary,
+                flags: AtomicU32::new(flags),
+                version,
+                cache: AtomicU32::new(CU_FUNC_CACHE_PREFER_NONE),
+                banks: AtomicU32::new(CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE),
+                limits: Mutex::default(),
+                order: Mutex::new(Order { streams: Vec::new(), legacy: Some(legacy.clone()) }),
+                sticky: AtomicU32::new(CUDA_SUCCESS),
+                queues: Mutex::default(),
+                on_stack: Arc::new(stack::Context::new(handle, &device, legacy)),
+                device,
+            }
         })?;
-        let legacy = Arc::new(Stream::new(1, handle, Kind::Legacy, 0, queue));
-        context.order.lock().legacy = Some(legacy);
         Ok(context)
     }
 
     /// Ends a context with everything that belongs to it.
     fn end(handle: usize) -> Answer {
         let context = CONTEXTS.remove(handle)?;
+        context.on_stack.close_and_wait();
         let _ = context.synchronize();
         captures::forget(handle);
         crate::modules::forget(handle);
@@ -99,7 +93,7 @@ impl Context {
         STREAMS.remove_all(|stream| stream.context == handle);
         *context.order.lock() = Order::default();
         allocations::forget(handle);
-        STACK.with_borrow_mut(|stack| stack.retain(|at| *at != handle));
+        stack::change(|stack| stack.retain(|at| at.handle != handle));
         Ok(())
     }
 
@@ -124,6 +118,9 @@ impl Context {
         let Ok(Some(fault)) = self.device.fault() else { return error };
         let code = crate::faults::result(&fault);
         let first = self.sticky.compare_exchange(CUDA_SUCCESS, code, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_ok() {
+            self.on_stack.close();
+        }
         Error::new(first.err().unwrap_or(code), fault.sentence)
     }
 
@@ -154,17 +151,23 @@ impl Context {
 
     /// Adds a stream. Those that a program destroyed, and that have finished since, leave.
     pub fn add(&self, stream: Arc<Stream>) {
+        if stream.kind == Kind::Blocking {
+            // From now on, a launch on the legacy default stream has to wait for this stream.
+            self.on_stack.close_and_wait();
+        }
         let mut order = self.order.lock();
-        order.streams.retain(|other| {
+        let gone = order.retain(|other| {
             let newest = other.newest.load(Ordering::Acquire);
             other.is_open() || (newest != 0 && !self.device.passed(newest).unwrap_or(true))
         });
         order.streams.push(stream);
+        self.on_stack.open(gone);
     }
 
     /// Removes a stream. Its work goes on.
     pub fn remove(&self, stream: &Arc<Stream>) {
-        self.order.lock().streams.retain(|other| !Arc::ptr_eq(other, stream));
+        let gone = self.order.lock().retain(|other| !Arc::ptr_eq(other, stream));
+        self.on_stack.open(gone);
     }
 
     /// All streams, with the legacy default stream.
@@ -179,9 +182,10 @@ impl Context {
         captures::forbid(stream)?;
         // The lock is held until the work has its fence, so that the order of two threads is one order.
         let order = self.order.lock();
-        self.told(before(&order, stream).and_then(|()| {
+        self.told(order.before(stream).and_then(|()| {
             let fence = work(&stream.queue)?;
-            stream.newest.store(fence, Ordering::Release);
+            // A launch of another thread may have taken the short way meanwhile.
+            stream.newest.fetch_max(fence, Ordering::AcqRel);
             Ok(fence)
         }))
     }
@@ -240,40 +244,15 @@ impl Context {
     }
 }
 
-/// Lets the queue of a stream wait as the rules of the legacy default stream demand it.
-fn before(order: &Order, stream: &Stream) -> Answer {
-    let wait_for = |other: &Stream, seen: &AtomicU64| -> Answer {
-        let newest = other.newest.load(Ordering::Acquire);
-        if newest != 0 && newest != seen.swap(newest, Ordering::Relaxed) {
-            stream.queue.after(newest)?;
-        }
-        Ok(())
-    };
-    match stream.kind {
-        Kind::Legacy => {
-            for other in order.streams.iter().filter(|other| other.kind == Kind::Blocking) {
-                wait_for(other, &other.joined)?;
-            }
-        }
-        Kind::Blocking => {
-            if let Some(legacy) = &order.legacy {
-                wait_for(legacy, &stream.seen)?;
-            }
-        }
-        Kind::Free => {}
-    }
-    Ok(())
-}
-
 /// Forgets the contexts of the parent, in a child after fork(2). Its thread is the only one.
 pub fn begin_anew() {
-    STACK.with_borrow_mut(Vec::clear);
+    stack::change(Vec::clear);
     *PRIMARY.lock() = Primary { users: 0, flags: 0, handle: 0 };
 }
 
 /// The handle of the thread's current context, or 0.
 pub fn current_handle() -> usize {
-    STACK.with_borrow(|stack| stack.last().copied().unwrap_or(0))
+    stack::current()
 }
 
 /// The thread's current context.
@@ -348,7 +327,7 @@ pub mod rows {
         pctx.present("pctx")?;
         check_flags(flags)?;
         let context = Context::make(flags, version, false)?;
-        STACK.with_borrow_mut(|stack| stack.push(context.handle));
+        stack::change(|stack| stack.push(context.on_stack.clone()));
         pctx.set(context.handle, "pctx")
     }
 
@@ -373,16 +352,16 @@ pub mod rows {
 
     pub fn cuCtxPushCurrent_v2(ctx: usize) -> Answer {
         crate::driver::initialized()?;
-        CONTEXTS.get(ctx)?;
-        STACK.with_borrow_mut(|stack| stack.push(ctx));
+        let context = CONTEXTS.get(ctx)?;
+        stack::change(|stack| stack.push(context.on_stack.clone()));
         Ok(())
     }
 
     pub fn cuCtxPopCurrent_v2(pctx: Ptr<usize>) -> Answer {
         crate::driver::initialized()?;
-        match STACK.with_borrow_mut(Vec::pop) {
-            Some(handle) => {
-                pctx.set_any(handle);
+        match stack::change(Vec::pop) {
+            Some(context) => {
+                pctx.set_any(context.handle);
                 Ok(())
             }
             None => fail!(CUDA_ERROR_INVALID_CONTEXT, "this thread's stack of contexts is empty"),
@@ -391,14 +370,10 @@ pub mod rows {
 
     pub fn cuCtxSetCurrent(ctx: usize) -> Answer {
         crate::driver::initialized()?;
-        if ctx != 0 {
-            CONTEXTS.get(ctx)?;
-        }
-        STACK.with_borrow_mut(|stack| {
+        let context = if ctx == 0 { None } else { Some(CONTEXTS.get(ctx)?.on_stack.clone()) };
+        stack::change(|stack| {
             stack.pop();
-            if ctx != 0 {
-                stack.push(ctx);
-            }
+            stack.extend(context);
         });
         Ok(())
     }

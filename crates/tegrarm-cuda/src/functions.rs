@@ -1,19 +1,50 @@
 //! Functions: kernels of modules, and their attributes.
 
 use crate::context::{CONTEXTS, Context};
-use crate::handles::Handles;
 use crate::kernels::{Kernel, KernelAttributes};
 use crate::libraries::KERNELS;
 use crate::machine::Size;
 use crate::modules::Module;
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};
+use parking_lot::RwLock;
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// All functions.
-pub static FUNCTIONS: Handles<Function> = Handles::new(6, "function", CUDA_ERROR_INVALID_HANDLE);
+/// All functions. The handle of a function is that of its kernel in libtegrarm, so that a launch can be given to libtegrarm as it is.
+pub static FUNCTIONS: Functions = Functions(RwLock::new(BTreeMap::new()));
+
+/// A table of functions.
+pub struct Functions(RwLock<BTreeMap<usize, Arc<Function>>>);
+
+impl Functions {
+    /// Adds a function, and returns its handle.
+    pub fn add(&self, function: Arc<Function>) -> usize {
+        let handle = function.kernel.handle;
+        self.0.write().insert(handle, function);
+        handle
+    }
+
+    /// Finds the function of a handle, or nothing.
+    pub fn find(&self, handle: usize) -> Option<Arc<Function>> {
+        self.0.read().get(&handle).cloned()
+    }
+
+    /// Finds the function of a handle.
+    pub fn get(&self, handle: usize) -> Answer<Arc<Function>> {
+        match self.find(handle) {
+            Some(function) => Ok(function),
+            None => fail!(CUDA_ERROR_INVALID_HANDLE, "{handle:#x} is not a function, or its module has been unloaded"),
+        }
+    }
+
+    /// Ends the functions for which `ends` is true.
+    pub fn remove_all(&self, ends: impl Fn(&Function) -> bool) {
+        self.0.write().retain(|_, function| !ends(function));
+    }
+}
 
 /// What a block has of shared memory without asking for more.
 pub const SHARED: u32 = 48 << 10;
@@ -148,7 +179,13 @@ impl Function {
                         self.name
                     );
                 }
-                self.dynamic.store(value, Ordering::Relaxed);
+                let before = self.dynamic.swap(value, Ordering::Relaxed);
+                if value < before
+                    && let Some(context) = CONTEXTS.find(self.context)
+                {
+                    // A launch may have had more before. From now on, the sizes of each launch are checked again.
+                    context.on_stack.close();
+                }
                 Ok(())
             }
             CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT if (-1..=100).contains(&value) => {

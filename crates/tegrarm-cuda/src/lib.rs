@@ -46,6 +46,7 @@ mod pools;
 mod result;
 mod rows;
 mod shapes;
+mod stack;
 mod streams;
 mod structures;
 mod symbols;

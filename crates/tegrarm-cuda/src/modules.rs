@@ -77,7 +77,7 @@ pub fn load(context: &Context, cubin: &[u8]) -> Answer<Arc<Module>> {
 
 /// Ends the modules of a context.
 pub fn forget(context: usize) {
-    drop(FUNCTIONS.remove_all(|function| function.context == context));
+    FUNCTIONS.remove_all(|function| function.context == context);
     drop(MODULES.remove_all(|module| module.context == context));
 }
 
@@ -88,7 +88,7 @@ pub fn unload(handle: usize) -> Answer {
         // CUDA allows work that still uses the module. It finishes first.
         let _ = context.synchronize();
     }
-    drop(FUNCTIONS.remove_all(|function| function.module == handle));
+    FUNCTIONS.remove_all(|function| function.module == handle);
     allocations::remove_all(|allocation| allocation.kind == Kind::Variable(handle));
     Ok(())
 }
@@ -102,7 +102,7 @@ impl Module {
         }
         let Ok(text) = CString::new(name) else { fail!(CUDA_ERROR_INVALID_VALUE, "a name with a NUL") };
         let kernel = self.loaded.kernel(&text).map_err(not_found)?;
-        let handle = FUNCTIONS.add(Arc::new(Function::new(self, text, kernel)?))?;
+        let handle = FUNCTIONS.add(Arc::new(Function::new(self, text, kernel)?));
         functions.push((name.to_owned(), handle));
         Ok(handle)
     }

@@ -66,6 +66,50 @@ impl Stream {
     }
 }
 
+/// The streams of a context.
+#[derive(Default)]
+pub struct Order {
+    /// All but the legacy default stream.
+    pub streams: Vec<Arc<Stream>>,
+    /// It is none when the context has ended.
+    pub legacy: Option<Arc<Stream>>,
+}
+
+impl Order {
+    /// Keeps the streams for which `stays` is true. Returns how many of the others wait for the legacy default stream.
+    pub fn retain(&mut self, stays: impl Fn(&Arc<Stream>) -> bool) -> u32 {
+        let blocking = |order: &Order| order.streams.iter().filter(|other| other.kind == Kind::Blocking).count();
+        let before = blocking(self);
+        self.streams.retain(stays);
+        (before - blocking(self)) as u32
+    }
+
+    /// Lets the queue of a stream wait as the rules of the legacy default stream demand it.
+    pub fn before(&self, stream: &Stream) -> Answer {
+        let wait_for = |other: &Stream, seen: &AtomicU64| -> Answer {
+            let newest = other.newest.load(Ordering::Acquire);
+            if newest != 0 && newest != seen.swap(newest, Ordering::Relaxed) {
+                stream.queue.after(newest)?;
+            }
+            Ok(())
+        };
+        match stream.kind {
+            Kind::Legacy => {
+                for other in self.streams.iter().filter(|other| other.kind == Kind::Blocking) {
+                    wait_for(other, &other.joined)?;
+                }
+            }
+            Kind::Blocking => {
+                if let Some(legacy) = &self.legacy {
+                    wait_for(legacy, &stream.seen)?;
+                }
+            }
+            Kind::Free => {}
+        }
+        Ok(())
+    }
+}
+
 /// The priorities: the lowest and the highest, as on an Orin.
 pub const PRIORITIES: (i32, i32) = (0, -5);
 
