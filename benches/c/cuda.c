@@ -1,6 +1,7 @@
 /* One launch through the CUDA library, and the same launch through libtegrarm.
  *
- * Usage: cuda CUBIN WAY LIBCUDA, where WAY is "runtime" or "cuda". The functions have names measured_*, which callgrind selects.
+ * Usage: cuda CUBIN WAY LIBCUDA, where WAY is "runtime", "cuda" or "graph", which launches a graph of NODES kernels. The functions have
+ * names measured_*, which callgrind selects. They are called when the first launches have made what a kernel needs once.
  */
 #include "tegrarm.h"
 
@@ -9,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROUNDS 1000
+#define ROUNDS 200
+#define WARM 100
+#define NODES 20
 #define N 64
 #define CHECK(call) do { unsigned s_ = (call); if (s_) { fprintf(stderr, "%s: %u\n", #call, s_); exit(1); } } while (0)
 
@@ -25,6 +28,19 @@ __attribute__((noinline)) void measured_cuda(Launch launch, void *kernel, void *
 {
     CHECK(launch(kernel, 1, 1, 1, N, 1, 1, 0, NULL, arguments, NULL));
 }
+
+__attribute__((noinline)) void measured_graph(unsigned (*launch)(void *, void *), void *graph)
+{
+    CHECK(launch(graph, NULL));
+}
+
+/* CUDA_KERNEL_NODE_PARAMS of the first version. */
+struct node {
+    void *function;
+    unsigned sizes[7];
+    void **arguments, **extra;
+};
+typedef unsigned (*AddNode)(void **, void *, void **, size_t, struct node *);
 
 static char image[1 << 20];
 
@@ -44,14 +60,17 @@ static void runtime(size_t size)
     CHECK(tegrarm_buffer_address(buffer, &cpu, &address));
     memset(cpu, 0, 4096);
     const void *arguments[] = {&address, &address, &address, &count};
-    for (int i = 0; i < ROUNDS; i++) {
-        measured_runtime(kernel, arguments, &fence);
+    for (int i = 0; i < WARM + ROUNDS; i++) {
+        if (i < WARM)
+            CHECK(tegrarm_launch(NULL, kernel, &config, arguments, 4, &fence));
+        else
+            measured_runtime(kernel, arguments, &fence);
         CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
     }
     CHECK(tegrarm_device_close(device));
 }
 
-static void cuda(const char *path)
+static void cuda(const char *path, int as_graph)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *context, *module, *kernel;
     if (!library) {
@@ -68,8 +87,23 @@ static void cuda(const char *path)
     CHECK(((unsigned (*)(void **, void *, const char *))dlsym(library, "cuModuleGetFunction"))(&kernel, module, "vecadd"));
     CHECK(((unsigned (*)(NvU64 *, size_t))dlsym(library, "cuMemAlloc_v2"))(&address, 4096));
     void *arguments[] = {&address, &address, &address, &count};
-    for (int i = 0; i < ROUNDS; i++) {
-        measured_cuda(launch, kernel, arguments);
+    unsigned (*launch_graph)(void *, void *) = (unsigned (*)(void *, void *))dlsym(library, "cuGraphLaunch");
+    void *graph, *node = NULL, *ready;
+    struct node params = {kernel, {1, 1, 1, N, 1, 1, 0}, arguments, NULL};
+    CHECK(((unsigned (*)(void **, unsigned))dlsym(library, "cuGraphCreate"))(&graph, 0));
+    AddNode add = (AddNode)dlsym(library, "cuGraphAddKernelNode");
+    for (int i = 0; i < NODES; i++)
+        CHECK(add(&node, graph, &node, i > 0, &params));
+    CHECK(((unsigned (*)(void **, void *, unsigned long long))dlsym(library, "cuGraphInstantiateWithFlags"))(&ready, graph, 0));
+    for (int i = 0; i < WARM + ROUNDS; i++) {
+        if (i < WARM) {
+            CHECK(launch(kernel, 1, 1, 1, N, 1, 1, 0, NULL, arguments, NULL));
+            CHECK(launch_graph(ready, NULL));
+        } else if (as_graph) {
+            measured_graph(launch_graph, ready);
+        } else {
+            measured_cuda(launch, kernel, arguments);
+        }
         CHECK(synchronize());
     }
 }
@@ -86,6 +120,6 @@ int main(int argc, char **argv)
     if (!strcmp(argv[2], "runtime"))
         runtime(size);
     else
-        cuda(argv[3]);
+        cuda(argv[3], !strcmp(argv[2], "graph"));
     return 0;
 }

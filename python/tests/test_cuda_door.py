@@ -1,6 +1,7 @@
 """The CUDA library: a program that uses CUDA's driver interface, every exported function with nothing and with nonsense, and the tables."""
 
 import ctypes
+import importlib
 import json
 import os
 import pathlib
@@ -116,6 +117,15 @@ def run(*arguments: object) -> str:
     return done.stdout
 
 
+@pytest.mark.skipif(not (shutil.which("valgrind") and shutil.which("cc")), reason="needs valgrind and cc")
+def test_a_launch_takes_few_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benches"))
+    counts = importlib.import_module("figures").cuda_instructions()
+    assert counts["runtime"] <= 282
+    assert counts["cuda"] <= 1.15 * counts["runtime"]
+    assert counts["graph"] <= 8 * counts["cuda"], "a graph of 20 kernels is one run"
+
+
 def test_a_program_of_cudas_driver_interface() -> None:
     run(PROGRAM, LIBRARY, ROOT / "tests/data/cubin/vecadd.nvrtc.cubin")
 
@@ -204,6 +214,7 @@ def test_parameters_of_a_context_that_ask_for_nothing_are_taken() -> None:
 
 NAME = """
 import ctypes
+import importlib
 import json
 cuda, name, device = ctypes.CDLL("libcuda.so.1"), ctypes.create_string_buffer(64), ctypes.c_int(9)
 assert cuda.cuInit(0) == 0

@@ -180,6 +180,56 @@ def test_parameters_are_read_back_and_changed(kernels: Kernels) -> None:
     assert code("cuGraphAddNode", ctypes.byref(ctypes.c_uint64()), of, None, 0, ctypes.byref(anything)) == 801
 
 
+def test_a_graph_of_the_gpus_work_runs_as_often_as_it_is_launched(kernels: Kernels) -> None:
+    data = numpy.zeros(N, numpy.float32)
+    a, b, of = array(data), array(data), graph()
+    fill = node("Memset", of, [], MemsetNode(a, 0, 0x3F800000, 4, N, 1), 0)  # 1.0
+    add = node("Kernel", of, [fill], kernels.node(kernels.add, a, 2.0))
+    inner = graph()
+    scale = node("Kernel", inner, [], kernels.node(kernels.scale, a, 2.0))
+    child = node("ChildGraph", of, [add], inner)
+    node("Memcpy", of, [child], copy(b, a, 4 * N), 0)
+    ready, on, other = instantiate(of), stream(), stream()
+    inside = handles("cuGraphGetNodes", out("cuGraphChildGraphNodeGetGraph", child, last=True))
+    assert len(inside) == 1 and inside != [scale]
+    # More runs than a channel has entries, while earlier ones go on; and other work between two of them.
+    for _ in range(600):
+        call("cuGraphLaunch", ready, on)
+    kernels.launch(kernels.add, on, b, 1.0)
+    call("cuStreamSynchronize", on)
+    assert (read(a, data) == 6).all() and (read(b, data) == 7).all()
+    # Values change for later launches: of a graph that is still running, and of one that has finished.
+    for turn, waits in enumerate((False, True, False, True)):
+        call("cuGraphExecKernelNodeSetParams", ready, add, ctypes.byref(kernels.node(kernels.add, a, 3.0 + turn)))
+        for _ in range(3):
+            call("cuGraphLaunch", ready, on)
+        if waits:
+            call("cuStreamSynchronize", on)
+    assert (read(b, data) == 14).all()
+    # Another function has to be recorded anew, and so has a fill.
+    call("cuGraphExecKernelNodeSetParams", ready, add, ctypes.byref(kernels.node(kernels.scale, a, 5.0)))
+    call("cuGraphLaunch", ready, other)
+    call("cuStreamSynchronize", other)
+    assert (read(b, data) == 10).all()
+    call("cuGraphExecMemsetNodeSetParams", ready, fill, ctypes.byref(MemsetNode(a, 0, 0x40000000, 4, N, 1)), 0)
+    call("cuGraphNodeSetEnabled", ready, inside[0], ctypes.c_uint(0))
+    for where in (0, other, on):  # the legacy default stream waits for nobody here, and nobody for it
+        call("cuGraphLaunch", ready, where)
+        call("cuStreamSynchronize", where)
+        assert (read(b, data) == 10).all()
+    # A graph that ends while it runs.
+    for _ in range(50):
+        call("cuGraphLaunch", ready, on)
+    call("cuGraphExecDestroy", ready)
+    call("cuStreamSynchronize", on)
+    assert (read(b, data) == 10).all()
+    ready = instantiate(of)
+    call("cuGraphExecKernelNodeSetParams", ready, add, ctypes.byref(kernels.node(kernels.add, 0x10000, 1.0)))
+    call("cuGraphLaunch", ready, on)
+    assert code("cuStreamSynchronize", on) == 700 and code("cuGraphLaunch", ready, on) == 700
+    call("cuGraphExecDestroy", ready)
+
+
 def test_clones_and_updates(kernels: Kernels) -> None:
     data = numpy.zeros(N, numpy.float32)
     a, of = array(data), graph()

@@ -1,12 +1,13 @@
 //! Executable graphs.
 //!
-//! An executable graph gives its nodes to a stream one after another, in an order in which every node comes behind those that it waits
-//! for. libtegrarm's replays are not used: a replay has a channel of its own, and gives no fence for which other streams could wait.
+//! A launch gives the nodes to a stream in an order in which every node comes behind those that it waits for: as one run of a replay if
+//! the GPU does all of them alone, and otherwise one after another.
 
 use crate::context::Context;
 use crate::graphs::{self, GRAPHS, Operation, Step};
 use crate::handles::Handles;
 use crate::numbers::*;
+use crate::replays::Way;
 use crate::result::{Answer, fail};
 use crate::streams::Stream;
 use crate::user_objects::Kept;
@@ -22,10 +23,17 @@ pub struct Exec {
     id: u32,
     /// The flags that it was made with.
     flags: u64,
-    /// The nodes in the order of their execution.
-    steps: Mutex<Vec<Step>>,
+    /// The nodes.
+    plan: Mutex<Plan>,
     /// The user objects of the graph.
     _kept: Vec<Kept>,
+}
+
+/// The nodes of an executable graph, and how they go to a stream.
+struct Plan {
+    /// The nodes in the order of their execution.
+    steps: Vec<Step>,
+    way: Way,
 }
 
 /// Why an executable graph cannot take over another graph: a value of `CUgraphExecUpdateResult`, and the node.
@@ -49,18 +57,20 @@ impl Exec {
             fail!(CUDA_ERROR_NOT_SUPPORTED, "a graph that kernels launch");
         }
         let kept = GRAPHS.get(graph)?.kept.lock().clone();
-        Ok(Exec { id: graphs::next_id(), flags, steps: Mutex::new(graphs::order(graph)?), _kept: kept })
+        let plan = Mutex::new(Plan { steps: graphs::order(graph)?, way: Way::Unknown });
+        Ok(Exec { id: graphs::next_id(), flags, plan, _kept: kept })
     }
 
     /// Gives all steps to a stream.
     fn launch(&self, context: &Context, stream: &Stream) -> Answer {
         // Launches of one executable graph come one after another, also those of two threads.
-        self.steps.lock().iter().try_for_each(|step| step.give(context, stream))
+        let Plan { steps, way } = &mut *self.plan.lock();
+        way.give(context, stream, steps)
     }
 
     /// Calls a function with the step of a node.
     fn with<T>(&self, node: usize, work: impl FnOnce(&mut Step) -> Answer<T>) -> Answer<T> {
-        match find(&mut self.steps.lock(), node) {
+        match find(&mut self.plan.lock().steps, node) {
             Some(step) => work(step),
             None => fail!(CUDA_ERROR_INVALID_VALUE, "the executable graph has no node {node:#x}"),
         }
@@ -71,13 +81,26 @@ impl Exec {
         if let Operation::Child(child) = operation {
             return self.change_child(node, child);
         }
+        let is_launch = matches!(operation, Operation::Kernel(_));
         self.with(node, |step| {
             if step.operation.kind() != operation.kind() {
                 fail!(CUDA_ERROR_INVALID_VALUE, "the node has the type {}", step.operation.kind());
             }
             step.operation = operation;
             Ok(())
-        })
+        })?;
+        self.changed(is_launch);
+        Ok(())
+    }
+
+    /// The nodes do something else from now on: launches alone have changed, or something else too.
+    fn changed(&self, launches_alone: bool) {
+        let way = &mut self.plan.lock().way;
+        if launches_alone {
+            way.launches_changed();
+        } else {
+            *way = Way::Unknown;
+        }
     }
 
     /// Changes what the nodes of a child graph do.
@@ -94,16 +117,19 @@ impl Exec {
                 }
                 Some(differs) => fail!(CUDA_ERROR_INVALID_VALUE, "the child graphs differ at {:#x}", differs.node),
             }
-        })
+        })?;
+        self.changed(false);
+        Ok(())
     }
 
     /// Does what another graph of the same form does from now on.
     fn update(&self, graph: usize) -> Answer<Option<Differs>> {
         let new = graphs::order(graph)?;
-        let mut steps = self.steps.lock();
-        let found = differs(&steps, &new);
+        let plan = &mut *self.plan.lock();
+        let found = differs(&plan.steps, &new);
         if found.is_none() {
-            take_over(&mut steps, new);
+            take_over(&mut plan.steps, new);
+            plan.way.steps_changed(&plan.steps);
         }
         Ok(found)
     }
@@ -222,7 +248,7 @@ pub mod rows {
     pub fn cuGraphLaunch(exec: usize, stream: usize) -> Answer {
         let exec = EXECS.get(exec)?;
         let (context, stream) = find(stream)?;
-        if captures::take(&stream, || Ok(Operation::Child(graphs::of_steps(&exec.steps.lock())?)))? {
+        if captures::take(&stream, || Ok(Operation::Child(graphs::of_steps(&exec.plan.lock().steps)?)))? {
             return Ok(());
         }
         exec.launch(&context, &stream)
@@ -243,7 +269,9 @@ pub mod rows {
             }
             step.enabled = enabled != 0;
             Ok(())
-        })
+        })?;
+        EXECS.get(exec)?.changed(false);
+        Ok(())
     }
 
     pub fn cuGraphNodeGetEnabled(exec: usize, node: usize, enabled: Ptr<u32>) -> Answer {

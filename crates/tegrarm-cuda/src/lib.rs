@@ -43,6 +43,7 @@ mod occupancy;
 mod pointer_attributes;
 mod pointers;
 mod pools;
+mod replays;
 mod result;
 mod rows;
 mod shapes;

@@ -192,7 +192,8 @@ impl Drop for Device {
 
 /// Memory that the CPU and the GPU share.
 pub struct Buffer {
-    handle: usize,
+    /// Its handle.
+    pub handle: usize,
     /// The GPU's address.
     pub address: u64,
     /// The CPU's address.
@@ -252,7 +253,8 @@ impl Drop for Buffer {
 
 /// A queue of a device.
 pub struct Queue {
-    handle: usize,
+    /// Its handle.
+    pub handle: usize,
     /// Whether it ends with its device.
     own: bool,
 }
@@ -268,6 +270,23 @@ pub struct Size {
     pub shared: u32,
     /// Whether all blocks run at the same time.
     pub cooperative: bool,
+}
+
+impl Size {
+    /// As libtegrarm takes it.
+    pub fn config(&self) -> tegrarm_launch_config {
+        let Size { grid, block, shared, cooperative } = *self;
+        tegrarm_launch_config {
+            size: size_of::<tegrarm_launch_config>(),
+            grid_dim: grid,
+            block_dim: block,
+            shared_mem_bytes: shared,
+            flags: if cooperative { TEGRARM_LAUNCH_COOPERATIVE } else { 0 },
+            priority: 0,
+            reserved: 0,
+            param_sizes: std::ptr::null(),
+        }
+    }
 }
 
 /// A task for the CPU. It is told whether the work before it finished.
@@ -300,17 +319,7 @@ impl Queue {
 
     /// Launches a kernel. `params` is the address of an array with the addresses of the values of its `count` parameters.
     pub fn launch(&self, kernel: &Kernel, size: &Size, params: usize, count: usize) -> Answer<u64> {
-        let Size { grid, block, shared, cooperative } = *size;
-        let config = tegrarm_launch_config {
-            size: size_of::<tegrarm_launch_config>(),
-            grid_dim: grid,
-            block_dim: block,
-            shared_mem_bytes: shared,
-            flags: if cooperative { TEGRARM_LAUNCH_COOPERATIVE } else { 0 },
-            priority: 0,
-            reserved: 0,
-            param_sizes: std::ptr::null(),
-        };
+        let config = size.config();
         let (mut fence, values) = (0, params as *const *const c_void);
         // SAFETY: `config` is valid for reads. The array of the parameters and their values are those of the caller of cuLaunchKernel,
         // who vouches for them, or this library's own.

@@ -89,8 +89,6 @@ fn copy(context: &Context, stream: &Stream, shape: &Shape) -> Answer {
     if shape.bytes() == 0 {
         return Ok(());
     }
-    let ours =
-        |end: &crate::shapes::End| end.memory.as_ref().is_some_and(|(memory, _)| memory.context == context.handle);
     if shape.to.is_pageable() || shape.from.is_pageable() {
         context.settle(stream)?;
         for (to, from, size) in shape.pieces() {
@@ -102,7 +100,7 @@ fn copy(context: &Context, stream: &Stream, shape: &Shape) -> Answer {
         by_cpu(shape);
         return Ok(());
     }
-    if ours(&shape.to) && ours(&shape.from) && shape.count() <= PIECES && !overlaps(shape) {
+    if copied_by_gpu(context, shape) {
         return context.submit(stream, |queue| by_gpu(queue, shape)).map(drop);
     }
     let own = shape.clone();
@@ -112,6 +110,18 @@ fn copy(context: &Context, stream: &Stream, shape: &Shape) -> Answer {
         }
     };
     context.submit(stream, |queue| queue.call(Box::new(task))).map(drop)
+}
+
+/// Whether the GPU of a context can do a copy: both ends are memory of the context, in few pieces.
+pub fn copied_by_gpu(context: &Context, shape: &Shape) -> bool {
+    let ours =
+        |end: &crate::shapes::End| end.memory.as_ref().is_some_and(|(memory, _)| memory.context == context.handle);
+    ours(&shape.to) && ours(&shape.from) && shape.count() <= PIECES && !overlaps(shape)
+}
+
+/// Whether the GPU of a context can do a fill: the target is memory of the context, in few pieces.
+pub fn filled_by_gpu(context: &Context, fill: &Fill) -> bool {
+    fill.rows <= PIECES && fill.to.0.context == context.handle
 }
 
 /// Whether a row of the source may be a row of the target.
@@ -146,7 +156,7 @@ fn fill(context: &Context, stream: &Stream, fill: &Fill) -> Answer {
     if fill.width == 0 || fill.rows == 0 {
         return context.alive();
     }
-    if fill.rows <= PIECES && memory.context == context.handle {
+    if filled_by_gpu(context, fill) {
         let row = (fill.width * fill.size) as u64;
         return context
             .submit(stream, |queue| {

@@ -1,0 +1,273 @@
+//! Executable graphs as replays of libtegrarm: what the GPU does alone is recorded once, and each launch gives the whole to a queue.
+#![allow(unsafe_code)]
+
+use crate::context::Context;
+use crate::graphs::{Operation, Step};
+use crate::launches::Launch;
+use crate::machine::{Device, Queue, check, it};
+use crate::result::Answer;
+use crate::streams::Stream;
+use crate::works::{Fill, copied_by_gpu, filled_by_gpu};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// A graph of fewer pieces of work than this is not recorded: a queue takes them one by one as quickly.
+const LEAST: usize = 2;
+
+/// A replay of libtegrarm.
+struct Replay {
+    handle: usize,
+}
+
+impl Replay {
+    fn new(device: &Device) -> Answer<Replay> {
+        let mut handle = 0;
+        // SAFETY: `handle` is valid for writes.
+        check(unsafe { (it().tegrarm_replay_create)(device.handle as *mut _, (&raw mut handle).cast()) })?;
+        Ok(Replay { handle })
+    }
+
+    /// Records a launch. Returns its number.
+    fn launch(&self, launch: &Launch) -> Answer<u32> {
+        let mut index = 0;
+        let (values, count) = (launch.addresses.as_ptr() as *const *const c_void, launch.addresses.len() as u32);
+        // SAFETY: the configuration and `index` are valid, and `values` has the addresses of `count` values, which the launch keeps.
+        check(unsafe {
+            (it().tegrarm_replay_launch)(
+                self.handle as *mut _,
+                launch.function.kernel.handle as *mut _,
+                &launch.size.config(),
+                values,
+                count,
+                &mut index,
+            )
+        })?;
+        Ok(index)
+    }
+
+    /// Gives a recorded launch another size and other values.
+    fn update(&self, index: u32, launch: &Launch) -> Answer {
+        let (values, count) = (launch.addresses.as_ptr() as *const *const c_void, launch.addresses.len() as u32);
+        // SAFETY: as in `launch`.
+        check(unsafe {
+            (it().tegrarm_replay_update)(
+                self.handle as *mut _,
+                index,
+                launch.function.kernel.handle as *mut _,
+                &launch.size.config(),
+                values,
+                count,
+            )
+        })
+    }
+
+    fn enqueue(&self, queue: &Queue) -> Answer<u64> {
+        let mut fence = 0;
+        // SAFETY: `fence` is valid for writes.
+        check(unsafe { (it().tegrarm_replay_enqueue)(self.handle as *mut _, queue.handle as *mut _, &mut fence) })?;
+        Ok(fence)
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        // SAFETY: it takes a number. A replay that libtegrarm does not know any more ended with its device.
+        unsafe { (it().tegrarm_replay_destroy)(self.handle as *mut _) };
+    }
+}
+
+/// A graph that is recorded.
+pub struct Recorded {
+    replay: Replay,
+    /// The handle of its context.
+    context: usize,
+    /// The launches in the order of their numbers.
+    launches: Vec<Arc<Launch>>,
+    /// The fence of the last run, or 0.
+    last: u64,
+}
+
+impl Recorded {
+    /// Records steps, if the GPU does all of them alone.
+    pub fn new(context: &Context, steps: &[Step]) -> Answer<Option<Recorded>> {
+        let Some(work) = flat(steps) else { return Ok(None) };
+        let fits = |operation: &&Operation| match operation {
+            Operation::Kernel(launch) => launch.function.context == context.handle,
+            Operation::Copy(copy) => copied_by_gpu(context, &copy.1),
+            Operation::Fill(_, fill) => filled_by_gpu(context, fill),
+            _ => false,
+        };
+        if work.len() < LEAST || !work.iter().all(fits) {
+            return Ok(None);
+        }
+        let (replay, launches) = (Replay::new(&context.device)?, Vec::new());
+        let mut recorded = Recorded { replay, context: context.handle, launches, last: 0 };
+        work.iter().try_for_each(|operation| recorded.add(operation))?;
+        Ok(Some(recorded))
+    }
+
+    fn add(&mut self, operation: &Operation) -> Answer {
+        match operation {
+            Operation::Kernel(launch) => {
+                self.replay.launch(launch)?;
+                self.launches.push(launch.clone());
+                Ok(())
+            }
+            Operation::Copy(copy) => self.copy(&copy.1),
+            Operation::Fill(_, fill) => self.fill(fill),
+            _ => Ok(()),
+        }
+    }
+
+    fn copy(&self, shape: &crate::shapes::Shape) -> Answer {
+        let (Some((to, to_at)), Some((from, from_at))) = (&shape.to.memory, &shape.from.memory) else { return Ok(()) };
+        for (target, source, size) in shape.pieces() {
+            let (target, source) = (to.start + to_at + target as u64, from.start + from_at + source as u64);
+            // SAFETY: it takes numbers, and libtegrarm checks the ranges.
+            check(unsafe {
+                (it().tegrarm_replay_copy)(
+                    self.replay.handle as *mut _,
+                    to.buffer.handle as *mut _,
+                    target,
+                    from.buffer.handle as *mut _,
+                    source,
+                    size as u64,
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn fill(&self, fill: &Fill) -> Answer {
+        let (memory, at) = &fill.to;
+        for row in 0..fill.rows as u64 {
+            let (offset, size) = (memory.start + at + row * fill.pitch as u64, (fill.width * fill.size) as u64);
+            // SAFETY: it takes numbers, and libtegrarm checks the range.
+            check(unsafe {
+                (it().tegrarm_replay_fill)(
+                    self.replay.handle as *mut _,
+                    memory.buffer.handle as *mut _,
+                    offset,
+                    size,
+                    fill.value,
+                    fill.size as u32,
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether a launch in this context can be a run of it.
+    pub fn is_of(&self, context: &Context) -> bool {
+        self.context == context.handle
+    }
+
+    /// Whether the GPU has finished all runs.
+    pub fn is_idle(&self, context: &Context) -> Answer<bool> {
+        Ok(self.last == 0 || context.told(context.device.passed(self.last))?)
+    }
+
+    /// Takes over the launches of steps that have the form of those that were recorded. Says whether it could: a launch of another
+    /// function has to be recorded anew.
+    pub fn take_over(&mut self, steps: &[Step]) -> Answer<bool> {
+        let work = flat(steps).unwrap_or_default();
+        let launches = work.iter().filter_map(|operation| match operation {
+            Operation::Kernel(launch) => Some(launch),
+            _ => None,
+        });
+        for ((index, known), new) in (0..).zip(&mut self.launches).zip(launches) {
+            if Arc::ptr_eq(known, new) {
+                continue;
+            }
+            if known.function.kernel.handle != new.function.kernel.handle {
+                return Ok(false);
+            }
+            self.replay.update(index, new)?;
+            *known = new.clone();
+        }
+        Ok(true)
+    }
+
+    /// Gives a stream a run.
+    pub fn give(&mut self, context: &Context, stream: &Stream) -> Answer {
+        self.last = context.submit(stream, |queue| self.replay.enqueue(queue))?;
+        Ok(())
+    }
+}
+
+/// The pieces of work of steps, with those of child graphs, or nothing if the CPU has a part in them.
+fn flat(steps: &[Step]) -> Option<Vec<&Operation>> {
+    let mut found = Vec::new();
+    for step in steps.iter().filter(|step| step.enabled) {
+        match &step.operation {
+            Operation::Empty => {}
+            Operation::Child(_) => found.extend(flat(&step.inside)?),
+            Operation::Copy(copy) if copy.1.bytes() == 0 => {}
+            Operation::Fill(_, fill) if fill.width == 0 || fill.rows == 0 => {}
+            Operation::Kernel(_) | Operation::Copy(_) | Operation::Fill(..) => found.push(&step.operation),
+            Operation::Host(_) | Operation::Record(_) | Operation::Wait(_) => return None,
+        }
+    }
+    Some(found)
+}
+
+/// Where a graph's steps go at its launches.
+#[derive(Default)]
+pub enum Way {
+    /// It has to be found out: the steps are new, or another form of them.
+    #[default]
+    Unknown,
+    /// One by one.
+    Single,
+    /// As a replay.
+    Replay(Box<Recorded>),
+    /// As a replay, whose launches have other sizes or values since.
+    Changed(Box<Recorded>),
+}
+
+impl Way {
+    /// The launches of the steps have changed, and nothing else.
+    pub fn launches_changed(&mut self) {
+        *self = match std::mem::take(self) {
+            Way::Replay(recorded) | Way::Changed(recorded) => Way::Changed(recorded),
+            _ => Way::Unknown,
+        };
+    }
+
+    /// The steps have changed, in the same form.
+    pub fn steps_changed(&mut self, steps: &[Step]) {
+        let launches_alone = |work: Vec<&Operation>| work.iter().all(|one| matches!(one, Operation::Kernel(_)));
+        if flat(steps).is_some_and(launches_alone) {
+            self.launches_changed();
+        } else {
+            *self = Way::Unknown;
+        }
+    }
+
+    /// Gives steps to a stream.
+    pub fn give(&mut self, context: &Context, stream: &Stream, steps: &[Step]) -> Answer {
+        match self {
+            Way::Unknown => {
+                // What cannot be recorded is refused when it is given, with its own reason.
+                let recorded = Recorded::new(context, steps).ok().flatten();
+                *self = recorded.map_or(Way::Single, |recorded| Way::Replay(Box::new(recorded)));
+            }
+            // A run that goes on has the values before: this one is given step by step, so that nobody has to wait.
+            Way::Changed(recorded) if recorded.is_of(context) && recorded.is_idle(context)? => {
+                let same = recorded.take_over(steps);
+                *self = match (same, std::mem::take(self)) {
+                    (Ok(true), Way::Changed(recorded)) => Way::Replay(recorded),
+                    (same, _) => {
+                        same?;
+                        return self.give(context, stream, steps);
+                    }
+                };
+            }
+            _ => {}
+        }
+        match self {
+            Way::Replay(recorded) if recorded.is_of(context) => recorded.give(context, stream),
+            _ => steps.iter().try_for_each(|step| step.give(context, stream)),
+        }
+    }
+}
