@@ -6,6 +6,7 @@ import gc
 import os
 import select
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -412,6 +413,13 @@ def test_the_device_says_what_it_is(dev):
     available, total = dev.memory()
     assert 0 < available <= total
     assert dev.state().max_clock_hz >= dev.state().clock_hz
+
+
+def test_the_load_is_there_while_the_gpu_works_and_then_it_is_not(dev, scale):
+    a = dev.zeros(1 << 16)
+    working = ((scale[1 << 9, 128](a, 1.0, 1 << 16), dev.state().load)[1] for _ in range(10000))
+    assert 0 < next(filter(None, working)) <= 1000
+    assert any(dev.state().load == 0 or time.sleep(0.01) for _ in range(10000))
 
 
 def test_syncpoints_and_sync_files(dev):

@@ -1,6 +1,6 @@
 //! A channel as the GPU runs it: the kernel's object, its PBDMA state, and the ways to stop the channel.
 
-use super::clock::Ptimer;
+use super::clock::{Ptimer, Work};
 use super::config::GpuConfig;
 use super::context::SharedContext;
 use super::engine::Engine;
@@ -140,6 +140,11 @@ pub(crate) struct Turn<'a> {
 impl Turn<'_> {
     pub(crate) fn hw(&self) -> &HwChannel {
         &self.channel.hw
+    }
+
+    /// Begins a grid or a copy.
+    pub(crate) fn work(&self) -> Work<'_> {
+        self.ptimer.work(&self.hw().tsg.gpu.load)
     }
 
     /// The mappings as they are now. Every operation takes them anew, because work may wait for a mapping that is made

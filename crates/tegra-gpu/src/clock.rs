@@ -4,6 +4,7 @@
 
 use nix::time::{ClockId, clock_gettime};
 use parking_lot::Mutex;
+use tegra_hw::Load;
 
 /// PTIMER counts at 31.25 MHz, so the low five bits of its nanoseconds are zero.
 const STEP: u64 = 32;
@@ -47,9 +48,10 @@ pub(crate) struct Ptimer {
     device: Option<Mutex<Device>>,
 }
 
-/// Work during which a modelled clock stands still until the work says how long it took.
+/// Work of the GPU. Meanwhile a modelled clock stands still until the work says how long it took.
 pub(crate) struct Work<'a> {
     clock: &'a Ptimer,
+    load: &'a Load,
     /// What the clock showed when the work began.
     pub(crate) begun: u64,
 }
@@ -82,13 +84,14 @@ impl Ptimer {
         }
     }
 
-    /// Begins some work.
-    pub(crate) fn work(&self) -> Work<'_> {
+    /// Begins some work, which `load` counts.
+    pub(crate) fn work<'a>(&'a self, load: &'a Load) -> Work<'a> {
         let begun = self.stamp();
+        load.begins(host_ns());
         if let Some(device) = &self.device {
             device.lock().working += 1;
         }
-        Work { clock: self, begun }
+        Work { clock: self, load, begun }
     }
 }
 
@@ -103,10 +106,12 @@ impl Work<'_> {
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
+        let now = host_ns();
+        self.load.ends(now);
         if let Some(device) = &self.clock.device {
             let mut device = device.lock();
             device.working -= 1;
-            device.worked = host_ns();
+            device.worked = now;
         }
     }
 }
@@ -120,7 +125,8 @@ mod tests {
         let clock = Ptimer::new(true);
         let begun = clock.stamp();
         assert!(begun > 0 && begun <= host_ns(), "after a pause it shows the time of the host");
-        let work = clock.work();
+        let load = Load::default();
+        let work = clock.work(&load);
         assert_eq!((work.begun, clock.now()), (begun, begun));
         work.took(33);
         assert_eq!(clock.now(), begun + 64);
@@ -142,7 +148,8 @@ mod tests {
     fn otherwise_it_is_the_clock_of_the_host() {
         let clock = Ptimer::new(false);
         let before = host_ns();
-        let work = clock.work();
+        let load = Load::default();
+        let work = clock.work(&load);
         work.took(1 << 60);
         drop(work);
         let stamp = clock.stamp();

@@ -1,6 +1,6 @@
 //! The state that all channel groups of one GPU share.
 
-use crate::{CheckLog, FaultLog, Interrupts, Residency, Switches, Timeouts};
+use crate::{CheckLog, FaultLog, Interrupts, Load, Residency, Switches, Timeouts};
 
 /// The state that all channel groups of one GPU share and that both the kernel and the GPU use.
 #[derive(Debug, Default)]
@@ -13,6 +13,8 @@ pub struct HwGpu {
     pub timeouts: Timeouts,
     /// The group whose context the graphics engine holds.
     pub residency: Residency,
+    /// How busy the GPU was.
+    pub load: Load,
     /// The newest faults.
     pub faults: FaultLog,
     /// The checker's reports.

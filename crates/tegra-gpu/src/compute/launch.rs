@@ -148,7 +148,7 @@ struct Executed {
 /// Executes the grid. The result is `None` if the channel was stopped, because
 /// nobody waits for the rest of the grid then.
 fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Executed>, Fault> {
-    let (start_ns, work) = (host_ns(), turn.ptimer.work());
+    let (start_ns, work) = (host_ns(), turn.work());
     if qmd.grid().contains(&0) {
         work.took(pace::grid_ns(None));
         return Ok(Some(Executed { stats: RunStats::default(), estimate: None, start_ns }));

@@ -44,7 +44,7 @@ pub(super) fn launch(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Fl
             Box::new(prepare(turn, &pbdma.context.lock().copy, word)?)
         }
     };
-    let work = turn.ptimer.work();
+    let work = turn.work();
     let table = turn.table();
     let mem = Accessor::new(&table);
     let used = transfer.advance(&mem, pbdma.left() * BYTES_PER_UNIT).map_err(turn.mmu(fault::COPY))?;

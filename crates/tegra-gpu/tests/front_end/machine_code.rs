@@ -226,6 +226,8 @@ fn an_endless_grid_alone() {
     lane.submit(&[release(sem_va(1), 1), launch(0)].concat());
     b.m.ring(&lane);
     wait(|| b.sems.mem.read_u32(16) == 1);
+    let load = || lane.hw.tsg.gpu.load.thousandths(tegra_gpu::host_ns());
+    wait(|| load() == 1000);
     for i in 1..4 {
         other.submit(&release(sem_va(2), i));
         b.m.ring(&other);
@@ -234,6 +236,7 @@ fn an_endless_grid_alone() {
     assert!(!lane.dead());
     b.m.gpu.remove_channel(511);
     assert_eq!((lane.dead(), b.sems.mem.read_u32(0), Arc::strong_count(&lane.hw)), (false, 0, 1));
+    wait(|| load() == 0);
 }
 
 /// If another group wants the engine, the group of the endless grid dies with notifier 8 after the context-switch

@@ -5,7 +5,7 @@ mod characteristics;
 mod clocks;
 mod doorbell;
 mod objects;
-mod time;
+pub(crate) mod time;
 mod topology;
 
 pub(super) use clocks::Clocks;

@@ -28,10 +28,15 @@ pub(super) fn correlation(
     Ok(())
 }
 
-/// CLOCK_MONOTONIC in nanoseconds. The counter behind it runs at 31.25 MHz on Orin.
+/// CLOCK_MONOTONIC in nanoseconds, or in ticks. The counter behind it runs at 31.25 MHz on Orin.
 fn cpu_time(ticks: bool) -> u64 {
     const NS_PER_TICK: u64 = 32;
-    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64);
+    let now = host_ns();
     if ticks { now / NS_PER_TICK } else { now }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+pub(crate) fn host_ns() -> u64 {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
+        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }

@@ -2,6 +2,7 @@
 //! (docs/hardware/nvgpu-nodes.md#device-attributes).
 
 use crate::Kernel;
+use crate::ctrl::time::host_ns;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_kmd::Errno;
@@ -84,7 +85,7 @@ impl Attribute {
             Attribute::RailgateEnable => format!("{}\n", u8::from(railgating)),
             Attribute::RailgateDelay => format!("{delay}\n"),
             Attribute::IsRailgated => "no\n".to_owned(),
-            Attribute::Load => "0\n".to_owned(),
+            Attribute::Load => format!("{}\n", kernel.hw.load.thousandths(host_ns())),
             Attribute::GoldenImage => format!("{}\n", u8::from(kernel.device.golden_image.load(Ordering::Relaxed))),
             Attribute::GpcMask => format!("{}\n", kernel.chip.gpc_mask()),
             Attribute::FbpMask => format!("{:#x}\n", kernel.chip.fbp_mask),
