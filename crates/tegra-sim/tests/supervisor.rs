@@ -149,6 +149,13 @@ fn a_c_program_and_its_child_use_one_board() {
     assert!(out.status.success() && text(&out) == "fine\n", "{out:?}");
 }
 
+/// Terminals of their own, as `tmux` and monitors want them.
+#[test]
+fn programs_can_make_terminals() {
+    let out = both_ways(&["script", "-qec", "test -t 0 && echo a terminal", "/dev/null"]);
+    assert!(out.status.success() && text(&out).trim_end().ends_with("a terminal"), "{out:?}");
+}
+
 #[test]
 fn listings_and_real_paths_work() {
     // Modes, numbers and times are those of the placeholder where it is mounted.

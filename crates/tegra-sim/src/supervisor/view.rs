@@ -19,6 +19,10 @@ use std::path::Path;
 /// The device at the path of a node. Any user may open it, and it has no properties of its own.
 pub const PLACEHOLDER: &str = "/dev/null";
 
+/// The node that makes pseudo-terminals, and the name that the host's directory of it gets beside it.
+const TERMINALS: &str = "ptmx";
+const WHOLE: &str = ".host";
+
 /// The field of a line of `/proc/self/mountinfo` that has the directory at which something is mounted, as we see it.
 const MOUNT_POINT: usize = 4;
 
@@ -66,6 +70,15 @@ impl View {
             let kind = entry.symlink_metadata()?.file_type();
             if kind.is_symlink() {
                 symlink(fs::read_link(&entry)?, &to)?;
+                continue;
+            }
+            if entry.file_name().is_some_and(|name| name == TERMINALS) && host.join("pts").is_dir() {
+                // The kernel looks for the file system of the terminals beside the node, in the mount that the node is in. A mount of the
+                // node alone has nothing beside it.
+                let whole = copy.join(WHOLE);
+                fs::create_dir(&whole)?;
+                self.bind(host, &whole)?;
+                symlink(Path::new(WHOLE).join(TERMINALS), &to)?;
                 continue;
             }
             if kind.is_dir() {
