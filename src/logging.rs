@@ -8,9 +8,10 @@ use tegrarm_kmd::output::{Stderr, say};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
-use tracing_subscriber::{EnvFilter, Layer};
 
 /// A function that gets messages. Its arguments are the level, the status (0 if the message is not about a failed call)
 /// and the sentence.
@@ -27,7 +28,7 @@ pub const TRACE: u8 = 5;
 const DEBUG: u8 = 4;
 
 /// Writes events to standard error if `TEGRARM_LOG` is set. Its value, for example `tegrarm=debug` or `warn`, has the
-/// syntax of `EnvFilter` in `tracing-subscriber`.
+/// syntax of `Targets` in `tracing-subscriber`.
 pub fn start() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -39,7 +40,7 @@ pub fn start() {
 
 /// Sets the subscriber of events, once. It is called when something wants events. If the program has set a subscriber,
 /// that one stays.
-fn install(filter: Option<EnvFilter>) {
+fn install(filter: Option<Targets>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let written = filter.map(|filter| {
@@ -53,16 +54,21 @@ fn install(filter: Option<EnvFilter>) {
 }
 
 /// The filter that `TEGRARM_LOG` describes.
-fn written() -> Option<EnvFilter> {
+fn written() -> Option<Targets> {
     let text = std::env::var_os("TEGRARM_LOG")?;
     let filter = text.to_str().ok_or_else(|| "it is no text".to_owned());
-    match filter.and_then(|text| EnvFilter::try_new(text).map_err(|e| e.to_string())) {
+    match filter.and_then(|text| parsed(text).map_err(|e| e.to_string())) {
         Ok(filter) => Some(filter),
         Err(why) => {
             say(&format!("TEGRARM_LOG={} is not understood, nothing is logged: {why}", text.display()));
             None
         }
     }
+}
+
+/// Levels of targets, divided by commas. No text behind the last comma would be a level, too.
+fn parsed(text: &str) -> Result<Targets, tracing_subscriber::filter::ParseError> {
+    text.trim_end_matches([',', ' ']).parse()
 }
 
 /// Sets the listener, which gets all messages up to a level. `None` removes the listener.

@@ -23,8 +23,11 @@ use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, Refusals, SimConfig, SimKmd, b
 use tegrarm_kmd::Errno;
 use timeline::Timeline;
 use told::{Told, create};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// A virtual Jetson Orin for programs that use /dev/nvmap and /dev/nvgpu.
 #[derive(Parser)]
@@ -183,13 +186,14 @@ fn main() -> ExitCode {
 /// Writes the log messages that `TEGRARM_LOG` asks for. Without it, errors are written.
 fn log() {
     let asked = std::env::var_os("TEGRARM_LOG").unwrap_or_default();
-    let filter = EnvFilter::builder().with_default_directive(LevelFilter::ERROR.into());
-    let parsed = filter.parse(asked.to_string_lossy());
-    let filter = parsed.unwrap_or_else(|e| {
+    // An empty text is the level of errors.
+    let parsed = asked.to_string_lossy().trim_end_matches([',', ' ']).parse();
+    let filter = parsed.unwrap_or_else(|e: tracing_subscriber::filter::ParseError| {
         say(format_args!("TEGRARM_LOG={} is not understood, only errors are logged: {e}", asked.display()));
-        EnvFilter::new("error")
+        Targets::new().with_default(LevelFilter::ERROR)
     });
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| tegrarm_kmd::output::Stderr).init();
+    let layer = tracing_subscriber::fmt::layer().with_writer(|| tegrarm_kmd::output::Stderr).with_filter(filter);
+    tracing_subscriber::registry().with(layer).init();
 }
 
 /// Writes to standard error. It may be closed, full or a broken pipe, and then the text is dropped.
