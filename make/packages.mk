@@ -53,6 +53,15 @@ deb-board:        ## dist/tegrarm_VERSION_arm64.deb: one file for JetPack 5, 6 a
 	$(MAKE) --no-print-directory stage BUILT=$(PORTABLE)/$(ARM)/release STRIP=$(ARM_STRIP) DESTDIR="$(WHOLE_CACHE)/board" PREFIX=/usr LIBDIR=lib/aarch64-linux-gnu
 	packaging/board_deb.sh $(CACHE)/board $(VERSION) arm64 "$(DIST)"
 
+# The same for a computer, where the virtual Orin runs.
+.PHONY: deb-computer
+deb-computer:     ## dist/tegrarm_VERSION_amd64.deb: the same for x86_64 and the virtual Orin
+	@$(PYTHON) packaging/needs.py deb-computer > /dev/null
+	$(MAKE) --no-print-directory portable
+	rm -rf $(CACHE)/computer
+	$(MAKE) --no-print-directory stage BUILT=$(PORTABLE)/$(X86)/release DESTDIR="$(WHOLE_CACHE)/computer" PREFIX=/usr LIBDIR=lib/x86_64-linux-gnu
+	packaging/board_deb.sh $(CACHE)/computer $(VERSION) amd64 "$(DIST)"
+
 # Cross builds: Debian's gcc-aarch64-linux-gnu, and qemu-user-static to run what they make.
 ARM      := aarch64-unknown-linux-gnu
 ARM_LIBC := /usr/aarch64-linux-gnu

@@ -106,6 +106,25 @@ CLEAN_SUITE ?= bookworm
 test-clean-root:  ## the README's two commands on a bare Debian or Ubuntu (CLEAN_SUITE=noble); not part of `make test`
 	python/tests/clean_root.sh "$(CLEAN_ROOT)" $(CLEAN_SUITE) $(ARGS)
 
+# The monitor nvtop is in Debian's section contrib, which a machine need not have in its own sources: apt gets it in directories of its own.
+NVTOP := $(CACHE)/nvtop
+.PHONY: nvtop
+nvtop: $(NVTOP)/.unpacked  ## .cache/nvtop: the monitor of Debian, which the tests of NVML then run, too
+$(NVTOP)/.unpacked:
+	@set -e; apt="$(WHOLE_CACHE)/nvtop/apt"; mkdir -p "$$apt/lists/partial" "$$apt/cache/archives/partial"; . /etc/os-release; \
+	mirror=$$(apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sort -u | head -n 1); \
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $$mirror $$VERSION_CODENAME contrib" > "$$apt/sources.list"; \
+	get() { apt-get -qq -o "Dir::Etc::sourcelist=$$apt/sources.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$$apt/lists" \
+		-o "Dir::Cache=$$apt/cache" -o APT::Sandbox::User=root "$$@"; }; \
+	get update; (cd "$$apt" && get download nvtop); dpkg-deb -x "$$apt"/nvtop_*.deb $(NVTOP)
+	@touch $@
+
+# Ubuntu's releases are those of JetPack 5, 6 and 7. NEWER_PYTHON names a Python in the root of focal, if the one that uv fetches cannot be had.
+BOARD_SUITES ?= focal jammy noble
+.PHONY: test-boards
+test-boards: deb-computer wheel  ## the commands of docs/boards.md from the package to the demo on bare Ubuntu 20.04, 22.04 and 24.04; not part of `make test`
+	@set -e; for suite in $(BOARD_SUITES); do python/tests/board_root.sh "$(CLEAN_ROOT)" $$suite "$(DIST)"; done
+
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
 	$(PY) python/tests/run_tinygrad_releases.py --cache "$(WHOLE_CACHE)" $(ARGS)
 

@@ -11,6 +11,7 @@ cat > "$stage/DEBIAN/control" <<CONTROL
 Package: tegrarm
 Version: $version
 Architecture: $architecture
+Installed-Size: $(du -k --summarize --exclude=DEBIAN "$stage" | cut -f 1)
 Section: libs
 Priority: optional
 Maintainer: libtegrarm contributors <maintainers@example.com>

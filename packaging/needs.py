@@ -73,6 +73,7 @@ TARGETS = {
     "wheel": (CARGO, VENV, rust("x86_64"), strip("x86_64")),
     "wheel-aarch64": (CARGO, VENV, rust("aarch64"), strip("aarch64")),
     "deb": (CARGO, program("dpkg-buildpackage", "dpkg-dev"), program("dh", "debhelper")),
+    "deb-computer": (CARGO, VENV, rust("x86_64"), strip("x86_64"), program("dpkg-deb", "dpkg")),
     "deb-board": (CARGO, VENV, rust("aarch64"), strip("aarch64"), program("dpkg-deb", "dpkg")),
 }
 
