@@ -168,6 +168,7 @@ ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 CLANG := $(if $(and $(shell command -v clang),$(shell command -v c++)),,$(ZIG)/.installed)
 STAND_IN := $(if $(shell command -v clang),,TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" CC="$(CURDIR)/python/tests/cc_without_clang.sh")
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
+	@$(if $(shell command -v apt-get),$(MAKE) --no-print-directory nvtop || echo "no nvtop: its test is left out",:)
 	TEGRARM_TEST_TINY="$(CURDIR)/$(TEST_TINY)" TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
 
 # Debian has a torch for the CPU (python3-torch) that has a twentieth of the size of PyPI's. It belongs to the system's Python and numpy,

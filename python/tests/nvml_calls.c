@@ -1,11 +1,15 @@
 /* The calls of NVML that PyTorch makes when it runs out of memory: it finds the device by the address that CUDA gives, and sums up what
- * other processes have. Then a set of events that times out, a fork, and threads. The arguments are processes that must be listed. */
+ * other processes have. Then a set of events that times out, a fork, and threads. The arguments are processes that must be listed.
+ *
+ * `refresh COUNT` asks what a monitor shows, so often, ten times a second, and says how many processes it sees whenever the number changes. */
 #include <assert.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NVML_NO_UNVERSIONED_FUNC_DEFS
@@ -21,6 +25,40 @@ static void *find(void *library, const char *name)
     void *found = dlsym(library, name);
     assert(found);
     return found;
+}
+
+/* What callgrind counts. Returns the number of processes. */
+__attribute__((noinline)) unsigned int measured_refresh(nvmlReturn_t (*load)(nvmlDevice_t, nvmlUtilization_t *),
+                                                        nvmlReturn_t (*clock)(nvmlDevice_t, nvmlClockType_t, unsigned int *),
+                                                        nvmlReturn_t (*temperature)(nvmlDevice_t, nvmlTemperatureSensors_t, unsigned int *),
+                                                        nvmlReturn_t (*power)(nvmlDevice_t, unsigned int *))
+{
+    static nvmlProcessInfo_v1_t found[1024];
+    nvmlUtilization_t busy;
+    nvmlMemory_t now;
+    unsigned int value, count = 1024;
+    assert(load(device, &busy) == NVML_SUCCESS && memory(device, &now) == NVML_SUCCESS);
+    assert(clock(device, NVML_CLOCK_SM, &value) == NVML_SUCCESS);
+    (void)temperature(device, NVML_TEMPERATURE_GPU, &value); /* The virtual Orin has neither. */
+    (void)power(device, &value);
+    assert(processes(device, &count, found) == NVML_SUCCESS);
+    return count;
+}
+
+static int refresh(void *library, int often)
+{
+    unsigned int before = 0;
+    for (int i = 0; i < often; i++) {
+        unsigned int count = measured_refresh(find(library, "nvmlDeviceGetUtilizationRates"), find(library, "nvmlDeviceGetClockInfo"),
+                                              find(library, "nvmlDeviceGetTemperature"), find(library, "nvmlDeviceGetPowerUsage"));
+        if (count != before) {
+            printf("processes: %u\n", count);
+            fflush(stdout);
+        }
+        before = count;
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    return 0;
 }
 
 static void *ask(void *unused)
@@ -50,6 +88,8 @@ int main(int argc, char **argv)
     snprintf(address, sizeof address, "%08x:%02x:%02x.0", 0, 0, 0);
     assert(device_by_address(address, &device) == NVML_SUCCESS && device);
     assert(device_by_address("00000000:07:00.0", &device) == NVML_ERROR_NOT_FOUND);
+    if (argc == 3 && !strcmp(argv[1], "refresh"))
+        return refresh(library, atoi(argv[2]));
     nvmlProcessInfo_v1_t found[1024];
     unsigned int count = 1024;
     assert(processes(device, &count, found) == NVML_SUCCESS);

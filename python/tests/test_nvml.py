@@ -16,12 +16,13 @@ import sys
 import pytest
 from conftest import ROOT, TEGRARM_SIM
 
-from tegrarm import nvml
+from tegrarm import _ffi, nvml
 
 CRATE = ROOT / "crates/tegrarm-nvml"
 HERE = pathlib.Path(__file__).parent
 SITE = next((place for place in map(pathlib.Path, sys.path) if (place / "nvidia/cu13/include/nvml.h").exists()), None)
 CHAPTER = ROOT / "docs/nvml.md"
+SCREENS = ("gpustat", "nvitop", "nvtop")
 
 needs_library = pytest.mark.skipif(not (TEGRARM_SIM.parent / "libtegrarm_nvml.so").exists(), reason="no libtegrarm_nvml.so: make build")
 needs_sim = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
@@ -122,14 +123,66 @@ def test_the_examples_of_nvidias_python_module_run():
 
 
 @pytest.fixture(scope="module")
-def monitors(tmp_path_factory):
+def calls(tmp_path_factory):
+    """A C program that calls NVML, or None."""
+    program, cc = tmp_path_factory.mktemp("nvml") / "nvml_calls", shutil.which("cc")
+    if not SITE or not cc:
+        return None
+    options = ["-std=c17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Werror", f"-I{SITE}/nvidia/cu13/include"]
+    subprocess.run([cc, *options, HERE / "nvml_calls.c", "-o", program, "-ldl", "-pthread"], check=True)
+    return program
+
+
+# Below the supervisor: the instructions of a thousand launches alone and beside a monitor that looks ten times a second, and the monitor's.
+BESIDE_A_MONITOR = """
+import json, os, re, subprocess, sys
+from tegrarm import nvml
+submit, cubin, calls = sys.argv[1:]
+quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+def counted(*command):
+    tool = ["valgrind", "--fair-sched=yes", "--tool=callgrind", "--toggle-collect=measured_*", "--callgrind-out-file=/dev/null"]
+    done = subprocess.run([*tool, *command], env=env, check=True, **quiet)
+    return int(re.search(r"Collected : (\\d+)", done.stderr)[1])
+def called(often):
+    tool = ["valgrind", "--tool=none", "--trace-syscalls=yes"]
+    return subprocess.run([*tool, calls, "refresh", str(often)], env=env, check=True, **quiet).stderr.count("SYSCALL[")
+env = {**os.environ, **nvml.environment()}
+alone = counted(submit, cubin, "runtime")
+monitor = subprocess.Popen([calls, "refresh", "100000"], env=env, **quiet)
+beside = counted(submit, cubin, "runtime")
+monitor.terminate()
+print(json.dumps({"alone": alone, "beside": beside, "seen": "processes: 1" in monitor.communicate()[0],
+                  "instructions": (counted(calls, "refresh", "5") - counted(calls, "refresh", "2")) / 3,
+                  "system calls": (called(5) - called(2)) / 3}))
+"""
+
+
+@needs_sim
+@needs_library
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind")
+def test_a_monitor_costs_the_gpus_program_nothing_and_itself_little(calls, tmp_path):
+    if calls is None:
+        pytest.skip("no C compiler, or no nvidia-nvml-dev")
+    library, submit, cubin = pathlib.Path(_ffi.find()).resolve(), tmp_path / "submit", tmp_path / "kernels.cubin"
+    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", f"-I{ROOT / 'include'}", ROOT / "benches/c/submit.c", "-o", submit, library,
+                    f"-Wl,-rpath,{library.parent}", "-pthread"], check=True)
+    compiler = [sys.executable, ROOT / "examples/c/compile.py", ROOT / "examples/c/kernels.cu", cubin]
+    subprocess.run(compiler, check=True, stdout=subprocess.DEVNULL)
+    command = [TEGRARM_SIM, "run", "--quiet", "--", sys.executable, "-c", BESIDE_A_MONITOR, submit, cubin, calls]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TEGRARM_BACKEND": "nvgpu"}, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["seen"] and found["alone"] == found["beside"] > 100_000, found
+    # How many processes this computer has decides about the rest: 24 of them are looked at again in each refresh.
+    assert 0 < found["instructions"] < 3_000_000 and 0 < found["system calls"] < 2_000, found
+
+
+@pytest.fixture(scope="module")
+def monitors(calls):
     """What the monitors say of three programs below one supervisor."""
-    program = tmp_path_factory.mktemp("nvml") / "nvml_calls"
-    env = {**os.environ, "TEGRARM_BACKEND": "nvgpu"}
-    if SITE and (cc := shutil.which("cc")):
-        subprocess.run([cc, "-std=c17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Werror", f"-I{SITE}/nvidia/cu13/include", HERE / "nvml_calls.c",
-                        "-o", program, "-ldl", "-pthread"], check=True)
-        env["TEGRARM_TEST_NVML_PROGRAM"] = str(program)
+    env = {**os.environ, "TEGRARM_BACKEND": "nvgpu", "TEGRARM_TEST_NVTOP": str(ROOT / ".cache/nvtop/usr/bin")}
+    if calls:
+        env["TEGRARM_TEST_NVML_PROGRAM"] = str(calls)
     done = subprocess.run([TEGRARM_SIM, "run", "--", sys.executable, HERE / "nvml_monitors.py"], capture_output=True, text=True, env=env,
                           timeout=600)
     assert done.returncode == 0, done.stderr
@@ -142,15 +195,16 @@ def monitors(tmp_path_factory):
 def write(seen):
     """Puts the screens into the chapter: TEGRARM_TEST_WRITE_SCREENS=1."""
     text, here = CHAPTER.read_text(), f"{getpass.getuser()}@{os.uname().nodename}"
-    for name in ("gpustat", "nvitop"):
+    for name in [name for name in SCREENS if name in seen]:
         seen[name] = seen[name].replace(here, "me@orin".rjust(len(here))[-len(here):])
         screen = "\n".join(line.rstrip() for line in seen[name].strip("\n").splitlines())
-        text = re.sub(rf"(<!-- screen: {name} -->\n+```text\n).*?\n```", lambda found, s=screen: f"{found[1]}{s}\n```", text, flags=re.S)
+        text = re.sub(rf"(<!-- screen: {name} -->\n+```text\n).*?```", lambda found, s=screen: f"{found[1]}{s}\n```", text, flags=re.S)
     CHAPTER.write_text(text)
 
 
 def sizes(text):
-    """The MiB in a screen, of those that the programs can have."""
+    """The MiB in a screen, of those that the programs can have. nvtop also says how much other memory they have."""
+    text = re.sub(r"(Compute .*?MiB).*", r"\1", text)
     return sorted(int(float(size)) for size in re.findall(r"(?<=[ (])(\d+(?:\.\d+)?)M(?:iB|\))", text) if float(size) < 1000)
 
 
@@ -162,6 +216,12 @@ def test_programs_are_seen_with_their_memory(monitors):
     assert found.keys() == monitors["programs"].keys(), "the programs of this board, and no others"
     for pid, mib in monitors["programs"].items():
         assert mib << 20 < found[pid] < (mib + 64) << 20
+
+
+@needs_sim
+@needs_library
+def test_the_load_is_there_while_a_program_computes(monitors):
+    assert 0 < monitors["busy"] <= 100 and monitors["idle"] == 0
 
 
 @needs_sim
@@ -211,22 +271,27 @@ def test_the_calls_of_pytorch_in_c(monitors):
         pytest.skip("no C compiler, or no nvidia-nvml-dev")
     lines = monitors["torch"].splitlines()
     assert lines[-1:] == ["nvml: ok"], monitors["torch"]
-    assert {int(pid): int(size) for pid, size in map(str.split, lines[:-1])} == {int(k): v for k, v in monitors["seen"].items()}
+    found, seen = {int(pid): int(size) for pid, size in map(str.split, lines[:-1])}, {int(k): v for k, v in monitors["seen"].items()}
+    # One of the programs works meanwhile.
+    assert found.keys() == seen.keys() and all(abs(found[pid] - seen[pid]) < 4 << 20 for pid in seen)
 
 
 @needs_sim
 @needs_library
 def test_nvtop_shows_them(monitors):
     if "nvtop" not in monitors:
-        pytest.skip("nvtop is not installed (Debian: nvtop, in contrib)")
-    assert "Orin (ga10b)" in monitors["nvtop"], monitors["nvtop"]
+        pytest.skip("no nvtop: make nvtop, or Debian's package in contrib")
+    screen = monitors["nvtop"]
+    assert "Orin (ga10b)" in screen and re.search(r"GPU\[.*\d%\]", screen) and re.search(r"GPU \d+MHz", screen), screen
+    for pid in monitors["programs"]:
+        assert re.search(rf"^ *{pid} .*Compute .*\d+MiB", screen, re.M), screen
 
 
 @needs_sim
 @needs_library
 def test_the_screens_of_the_chapter_are_of_these_programs(monitors):
     chapter = CHAPTER.read_text()
-    for name in ("gpustat", "nvitop"):
+    for name in [name for name in SCREENS if name in monitors]:
         screen = re.search(rf"<!-- screen: {name} -->\n+```text\n(.*?)\n```", chapter, re.S)[1]
         there, now = sizes(screen), sizes(monitors[name])
         # A device of its own takes a little more or less from release to release.
