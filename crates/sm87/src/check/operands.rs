@@ -48,7 +48,7 @@ impl Operands {
             return Operands::default();
         }
         let (effects, plan) = (&row.effects, Plan::of(row, word));
-        let writes = if row.has_destination { (l.written.start as u16, l.written.len() as u8) } else { (0, 0) };
+        let writes = (l.written.start as u16, l.written.len() as u8);
         let sort = match row.flow {
             _ if matches!(plan, Plan::Access(_)) => Sort::Access,
             Flow::Jump(_) | Flow::Conditional(_) | Flow::Ends(_) | Flow::Call(_) => Sort::Control,

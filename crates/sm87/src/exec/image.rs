@@ -246,7 +246,7 @@ impl Image {
             self.uniform = self.uniform.max(l.uniform_registers());
             written.push(l.written.clone());
             self.alike.push(rows[at as usize].is_some_and(|row| template::is_alike(row, &l.touched)));
-            steps.push(Step { row, word, touched: l.touched.by(&uop, row) });
+            steps.push(Step { row, word, touched: l.touched.by(&uop) });
             row.into_iter().for_each(|row| self.note(row, word));
             self.uops.push(uop);
         }

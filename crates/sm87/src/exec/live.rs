@@ -64,16 +64,9 @@ impl Touched {
         self.overwrites.add(d.offset() / 32, count as usize);
     }
 
-    /// The same for the micro-op that was made: it may have sources that are not registers, and a guard. Where an instruction has no
-    /// destination register, as its row tells, it seems to be R0.
-    pub(crate) fn by(mut self, u: &Uop, row: Option<&Row>) -> Touched {
+    /// The same for the micro-op that was made: it may have sources that are not registers, and a guard.
+    pub(crate) fn by(mut self, u: &Uop) -> Touched {
         [u.a, u.b, u.c].into_iter().for_each(|s| self.reads(s, 1));
-        if !row.is_some_and(|row| row.has_destination) {
-            let barriers = (0..16).map(|n| Dst::barrier(n).offset() / 32).filter(|row| self.overwrites.has(*row));
-            let mut others = Rows::default();
-            barriers.for_each(|row| others.add(row, 1));
-            self.overwrites = others;
-        }
         if !u.guard.is_always_true() {
             self.overwrites = Rows::default();
         }

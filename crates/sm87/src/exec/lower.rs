@@ -62,6 +62,8 @@ pub(crate) struct Lower<'a> {
     datapath: Datapath,
     /// The predicates of which its guard is one.
     guarded_by: Datapath,
+    /// Whether it has a destination register, as its row says. The bits of one are zero, which is R0, where it has none.
+    has_destination: bool,
     /// The index of the instruction in the image.
     pub at: u32,
     pool: &'a mut Pool,
@@ -80,8 +82,22 @@ impl<'a> Lower<'a> {
     pub(crate) fn new(word: Word, row: Option<&Opcode>, at: u32, pool: &'a mut Pool) -> Self {
         let datapath = isa::datapath(word);
         let guarded_by = row.map_or(datapath, |row| row.guard);
-        let (written, touched) = (0..0, Touched::default());
-        Lower { word, datapath, guarded_by, at, pool, registers: 0, uniform: 0, written, touched, misaligned: false }
+        let touched = Touched { across: row.is_some_and(|row| row.effects.reads_across(word)), ..Touched::default() };
+        let has_destination = row.is_some_and(|row| row.has_destination);
+        let (registers, uniform, written, misaligned) = (0, 0, 0..0, false);
+        Lower {
+            word,
+            datapath,
+            guarded_by,
+            has_destination,
+            at,
+            pool,
+            registers,
+            uniform,
+            written,
+            touched,
+            misaligned,
+        }
     }
 
     /// Bit `n` of the word.
@@ -147,8 +163,11 @@ impl<'a> Lower<'a> {
         self.uniform
     }
 
-    /// The destination group of `count` registers at bit 16.
+    /// The destination group of `count` registers at bit 16. An instruction that has none writes to rows that nobody reads.
     pub(crate) fn dst(&mut self, count: u8) -> Dst {
+        if !self.has_destination {
+            return Dst::SINK;
+        }
         if self.uniform() {
             return self.udst();
         }

@@ -4,6 +4,7 @@
 use super::cost::Class;
 use super::field::Bits;
 use super::memory::{Access, Memory, Space};
+use crate::word::Word;
 
 /// What the instructions of a row do.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +20,22 @@ pub struct Effects {
     /// Whether it only changes registers and predicates, and depends on nothing else than its sources. It may be executed with other
     /// values to see what becomes of them.
     pub pure: bool,
+    /// Which of its words make something of what other lanes hold.
+    pub across: Across,
     /// What it costs.
     pub class: Class,
+}
+
+/// Which words of a row make something of what other lanes of the warp hold, or of which lanes there are. Products of matrices do not
+/// count: all lanes of the warp must have come to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Across {
+    /// None.
+    Never,
+    /// All.
+    Always,
+    /// Those with bits that are not zero here.
+    If(Bits),
 }
 
 /// What an instruction does.
@@ -62,7 +77,7 @@ pub enum Does {
 impl Effects {
     /// Arithmetic on registers and predicates.
     pub(super) const fn computes(class: Class) -> Effects {
-        Effects { does: Does::Computes, sources: [1; 3], straight: true, pure: true, class }
+        Effects { does: Does::Computes, sources: [1; 3], straight: true, pure: true, across: Across::Never, class }
     }
 
     /// The same, and it says what kind of arithmetic it is.
@@ -89,20 +104,41 @@ impl Effects {
         Effects { straight: false, ..self }
     }
 
+    /// It makes something of what other lanes hold.
+    #[must_use]
+    pub(super) const fn across(self, across: Across) -> Effects {
+        Effects { across, ..self }
+    }
+
     /// It reads or changes memory.
     pub(super) const fn accesses(memory: Memory, straight: bool) -> Effects {
-        Effects { does: Does::Accesses(memory), sources: [0; 3], straight, pure: false, class: Class::Memory }
+        Effects {
+            does: Does::Accesses(memory),
+            sources: [0; 3],
+            straight,
+            pure: false,
+            ..Effects::computes(Class::Memory)
+        }
     }
 
     /// It computes nothing, but it takes a slot of its scheduler. It has registers in the places of sources.
     pub(super) const fn takes_a_slot() -> Effects {
-        Effects { does: Does::Else, sources: [1; 3], straight: false, pure: false, class: Class::Slot }
+        Effects { does: Does::Else, ..Effects::computes(Class::Slot).impure().alone() }
     }
 
     /// The same without sources, and control goes straight on: it has nothing to do, because every instruction is complete before the
     /// next one begins.
     pub(super) const fn hint(does: Does) -> Effects {
-        Effects { does, sources: [0; 3], straight: true, pure: true, class: Class::Slot }
+        Effects { does, sources: [0; 3], ..Effects::computes(Class::Slot) }
+    }
+
+    /// Whether `word` makes something of what other lanes of the warp hold, which may never have come to it.
+    pub fn reads_across(&self, word: Word) -> bool {
+        match self.across {
+            Across::Never => false,
+            Across::Always => true,
+            Across::If(bits) => bits.of(word) != 0,
+        }
     }
 
     /// Whether it is a load from global memory.

@@ -2,7 +2,7 @@
 
 use super::constraint::*;
 use super::cost::{BMMA, Class, DMMA, HMMA, IMMA, Matrix};
-use super::effects::{Does, Effects};
+use super::effects::{Across, Does, Effects};
 use super::field::Bits;
 use super::memory::{Access, Change, Memory, Size, Space};
 use super::op::Op;
@@ -28,6 +28,8 @@ macro_rules! rows {
 /// The offsets of branches and of BSSY.
 const OFFSET: Bits = Bits::new(34, 48);
 const OFFSET_30: Bits = Bits::new(34, 30);
+/// It is set in BRA.DIV and BRA.CONV, which ask whether other lanes are there.
+const CONVERGED: Bits = Bits::new(33, 1);
 
 // The effects of arithmetic, by the lanes that do it.
 const SINGLE: Effects = Effects::computes(Class::Single);
@@ -39,7 +41,7 @@ const FUNCTION: Effects = Effects::computes(Class::Function);
 const BIT_COUNT: Effects = Effects::computes(Class::BitCount);
 const CONVERSION: Effects = Effects::computes(Class::Conversion);
 const SHUFFLE: Effects = Effects::computes(Class::Shuffle);
-const REDUCTION: Effects = Effects::computes(Class::Reduction);
+const REDUCTION: Effects = Effects::computes(Class::Reduction).across(Across::Always);
 const SPECIAL: Effects = Effects::computes(Class::SpecialRegister);
 const CONSTANT: Effects = Effects::computes(Class::Constant);
 
@@ -86,7 +88,7 @@ pub static ROWS: &[Row] = rows! {
     0x003 [1 4 5 6] "P2R" P2r "P2R {d}, PR, {A}{76:2|B1|B2|B3}, {uS}" [SLOT] INTEGER.impure();
     0x004 [1 4 5 6] "R2P" R2p "R2P PR, {A}{76:2|B1|B2|B3}, {uS}" [SLOT] INTEGER.impure().that(Does::SetsPredicates);
     0x005 [4] "CS2R" Cs2r "CS2R{!80.32} {d}, {sr}" [SLOT] SPECIAL.impure(), notes = Notes::Special;
-    0x006 [4] "VOTE" Vote "VOTE{72:2ALL|ANY|EQ} {dz}{P81}, {p87}" [SLOT] INTEGER;
+    0x006 [4] "VOTE" Vote "VOTE{72:2ALL|ANY|EQ} {dz}{P81}, {p87}" [SLOT] INTEGER.across(Across::Always);
     0x007 [1 4 5 6] "SEL" Sel "SEL {d}, {A}, {uS}, {p87}" [SLOT] INTEGER;
     0x008 [1 4 5 6] "FSEL" Fsel "FSEL{80.FTZ} {d}, {fA}, {fS}, {p87}" [SLOT] INTEGER;
     0x009 [1 4 5 6] "FMNMX" Fmnmx "FMNMX{80.FTZ}{81.NAN}{82.XORSIGN} {d}, {fA}, {fS}, {p87}" [SLOT] INTEGER;
@@ -137,7 +139,7 @@ pub static ROWS: &[Row] = rows! {
     0x045 [1 4 5 6] "I2FP" I2fp "I2FP.F32{74:1U32|S32}{78:2|?|?|RZ}{75:3=2}{84:2=2} {d}, {uS}" [SLOT] CONVERSION;
     0x082 [4 6] "UMOV" Mov "UMOV {d}, {uS}" [SLOT] INTEGER;
     0x083 [4 6] "UP2UR" P2r "UP2UR {d}, UPR, {A}{76:2|B1|B2|B3}, {uS}" [SET] INTEGER.impure();
-    0x086 [4] "VOTEU" Vote "VOTEU{72:2ALL|ANY|EQ} {dz}{P81}, {p87v}" [CLEAR] INTEGER, guard = Datapath::Vector;
+    0x086 [4] "VOTEU" Vote "VOTEU{72:2ALL|ANY|EQ} {dz}{P81}, {p87v}" [CLEAR] INTEGER.across(Across::Always), guard = Datapath::Vector;
     0x087 [1 4] "USEL" Sel "USEL {d}, {A}, {uS}, {p87}" [SET] INTEGER;
     0x08c [1 4] "UISETP" Isetp "UISETP{icmp}{!73.U32}{comb}{72.EX} {P81}, {P84}, {A}, {xS}, {p87}{72 p68}" [SET] INTEGER.that(Does::Compares);
     0x090 [1 4] "UIADD3" Iadd3 "UIADD3{74.X} {d}, {P81?}{P84?}{iA}, {iB}, {iC}{74 p87}{74 p77}" [SET] INTEGER;
@@ -186,7 +188,7 @@ pub static ROWS: &[Row] = rows! {
     0x145 [4] "BSSY" Bssy "BSSY{p87!} B{16:4}, {target}" [] CONTROL.sources(0, 0, 0), flow = Flow::Meets(OFFSET_30);
     0x146 [4] "YIELD" Yield "YIELD{p87!}" [] CONTROL;
     0x147 [2] "BRA" BraUniform "BRA{32:2?|U|?|?}{uniform condition}{p87!} {target}" [SET] CONTROL, flow = Flow::Conditional(OFFSET);
-    0x147 [4] "BRA" Bra "BRA{32:2|U|DIV|CONV}{named lanes}{p87!} {target}" [] CONTROL.sources(0, 0, 0), flow = Flow::Jump(OFFSET);
+    0x147 [4] "BRA" Bra "BRA{32:2|U|DIV|CONV}{named lanes}{p87!} {target}" [] CONTROL.sources(0, 0, 0).across(Across::If(CONVERGED)), flow = Flow::Jump(OFFSET);
     0x148 [1] "WARPSYNC" Warpsync "WARPSYNC{86.EXCLUSIVE}{p87!} {uS}" [SLOT] CONTROL.that(Does::MeetsLanes);
     0x148 [4 5 6] "WARPSYNC" Warpsync "WARPSYNC{p87!} {uS}" [SLOT] CONTROL.that(Does::MeetsLanes);
     0x149 [4] "BRX" Brx "BRX {R24}{displacement}" [] CONTROL.sources(2, 1, 1), flow = Flow::Ends(End::Indirect);
@@ -209,10 +211,10 @@ pub static ROWS: &[Row] = rows! {
     0x186 [1 4] "STG" Stg "STG{72.E}{evict}{memsize}{order} {store}, {R32}" [FORM_4 UNIFORM_NEEDS_E DESCRIPTOR_NEEDS_64] store(Space::Global, ORDERED);
     0x187 [1 4] "STL" Stl "STL{evict}{memsize} {local store}, {R32}" [FORM_4] store(Space::Local, None);
     0x188 [1 4] "STS" Sts "STS{memsize} {shared store}, {R32}" [FORM_4] store(Space::Shared, None);
-    0x189 [1] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {R32}, {R64}" [] SHUFFLE;
-    0x189 [2] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {R32}, {40:13#}" [] SHUFFLE;
-    0x189 [4] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {53:5#}, {R64}" [] SHUFFLE;
-    0x189 [7] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {53:5#}, {40:13#}" [] SHUFFLE;
+    0x189 [1] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {R32}, {R64}" [] SHUFFLE.across(Across::Always);
+    0x189 [2] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {R32}, {40:13#}" [] SHUFFLE.across(Across::Always);
+    0x189 [4] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {53:5#}, {R64}" [] SHUFFLE.across(Across::Always);
+    0x189 [7] "SHFL" Shfl "SHFL{58:2IDX|UP|DOWN|BFLY} {P81}, {d}, {A}, {53:5#}, {40:13#}" [] SHUFFLE.across(Across::Always);
     0x18a [1 4] "ATOM" Atom "ATOM{72.E}{atomop}{evict}{atomtype}{order} {P81}, {d}, {atomic}, {R32}" [FORM_4] change(Space::Generic, OPERATION, TYPE), notes = Notes::Ordered;
     0x18a [7] "ATOM" AtomCount "ATOM{72.E}{76:1=0}{count}{evict}{count type}{order} {P81}, {d}, {counter}" [SET UNIFORM_NEEDS_E] change(Space::Generic, COUNT, SHARED_TYPE);
     0x18b [1] "ATOM.CAS" AtomCas "ATOM{72.E}.CAS{evict}{castype}{order} {P81}, {d}, {atomic}, {R32}, {uC}" [] change(Space::Generic, Change::Swap, TYPE), notes = Notes::Ordered;
@@ -231,7 +233,7 @@ pub static ROWS: &[Row] = rows! {
     0x1ae [1 7] "LDGSTS" Ldgsts "LDGSTS{70.E}{evict}{!81.BYPASS}{71:2|LTC64B|LTC128B|LTC256B}{memsize}{load order}{82.ZFILL} {ldgsts}{p87?}" [FORM_7] COPY;
     0x1af [4] "LDGDEPBAR" Ldgdepbar "LDGDEPBAR" [] Effects::hint(Does::Groups);
     0x1b0 [4] "ARRIVES" Arrives "ARRIVES{72:1LDGSTSBAR|?}{73:3?|?|?|?|?|64|?|?} {barrier}" [SET] change(Space::Shared, Change::Arrival, Size::Bytes(8));
-    0x1c2 [1] "R2UR" R2ur "R2UR{84.OR} {P81?}{ud}, {A}" [] SPECIAL;
+    0x1c2 [1] "R2UR" R2ur "R2UR{84.OR} {P81?}{ud}, {A}" [] SPECIAL.across(Across::Always);
     0x1c3 [4] "S2UR" S2ur "S2UR {ud}, {sr}" [] SPECIAL.impure(), guard = Datapath::Uniform, notes = Notes::Special;
     0x1c4 [1] "REDUX" Redux "REDUX{78:3|OR|XOR|SUM|MIN|MAX}{73.S32} {ud}, {A}" [] REDUCTION;
 };

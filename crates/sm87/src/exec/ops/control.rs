@@ -88,7 +88,6 @@ pub(crate) fn bpt_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 pub(crate) fn bra_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mut u = jump(l)?;
     if l.bits(32, 2) >= 2 {
-        l.touched.across = true;
         u.a = l.ureg(24);
         u.mods = l.bits(32, 1) | u32::from(l.bit(30)) << 1;
         (u.pt, u.guard) = (u.guard, Pred::TRUE);

@@ -159,7 +159,6 @@ impl Whole for ToUniform {
 }
 
 pub(crate) fn r2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    l.touched.across = true;
     let (d, a) = (l.udst(), l.a());
     let pd = l.pdst(81);
     Ok(Uop { d, a, pd, mods: l.bit(84).into(), ..l.uop(alu::whole::<ToUniform>()) })
@@ -278,7 +277,6 @@ fn vote(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 
 /// VOTE and VOTEU. Both read a vector predicate.
 pub(crate) fn vote_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    l.touched.across = true;
     let imm = l.bits(72, 2);
     if imm == 3 {
         return Err(Refused("VOTE mode 3"));
@@ -312,7 +310,6 @@ fn match_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 }
 
 pub(crate) fn match_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    l.touched.across = true;
     let wide = l.bit(73);
     let (d, a) = (l.dst(1), l.reg(24, if wide { 2 } else { 1 }));
     let mods = u32::from(wide) | u32::from(l.bit(79)) << 1;
@@ -369,7 +366,6 @@ impl Whole for Shuffle {
 
 pub(crate) fn shfl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (d, a) = (l.dst(1), l.a());
-    l.touched.across = true;
     let b = if matches!(l.word.form(), 1 | 2) {
         l.reg(32, 1)
     } else {
@@ -402,7 +398,6 @@ fn reduce(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 }
 
 pub(crate) fn redux(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    l.touched.across = true;
     let imm = l.bits(78, 3);
     if imm > 5 {
         return Err(Refused("REDUX operation"));

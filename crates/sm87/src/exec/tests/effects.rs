@@ -2,11 +2,13 @@
 
 use super::super::chains;
 use super::super::dispatch::lower;
+use super::super::live::Rows;
 use super::super::lower::{Lower, Pool};
+use super::super::rows::Dst;
 use super::super::runs;
 use super::super::uop::Uop;
 use crate::isa::memory::{Access, Change, Memory, Space};
-use crate::isa::{self, Bits, Does, Effects, Row};
+use crate::isa::{self, Across, Bits, Does, Effects, Row};
 use crate::word::Word;
 
 /// LDG.E R4, desc[UR6][R2.64], and the same with an opcode that no row of the table has.
@@ -63,4 +65,27 @@ fn a_new_row_polls_as_its_memory_says() {
     assert!(!Row { has_destination: false, ..with(Access::Change(Change::Swap)) }.may_poll(NEW));
     let sleeps = Row { effects: Effects { does: Does::Sleeps, ..row.effects }, ..row };
     assert!(sleeps.keeps_time(NEW) && !row.keeps_time(NEW));
+}
+
+#[test]
+fn a_new_row_has_a_destination_and_reads_other_lanes_as_it_says() {
+    let row = load();
+    let lowered = |row: &Row| {
+        let mut pool = Pool::default();
+        let mut l = Lower::new(NEW, Some(row), 0, &mut pool);
+        let u = lower(row.op, &mut l).expect("a load");
+        (u.d, l.written.clone(), l.touched.by(&u), u.registers)
+    };
+    let (d, written, touched, _) = lowered(&row);
+    assert_eq!((d, written.clone()), (Dst::reg(4), Dst::reg(4).offset() / 32..Dst::reg(5).offset() / 32));
+    assert!(touched.overwrites.has(written.start) && !touched.across);
+    let (d, written, touched, registers) = lowered(&Row { has_destination: false, ..row });
+    assert_eq!((d, written, touched.overwrites), (Dst::SINK, 0..0, Rows::default()));
+    assert_eq!(registers, 4, "it reads R2 and R3");
+    for (across, reads) in
+        [(Across::Always, true), (Across::If(Bits::new(0, 1)), true), (Across::If(Bits::new(1, 1)), false)]
+    {
+        let effects = Effects { across, ..row.effects };
+        assert_eq!(lowered(&Row { effects, ..row }).2.across, reads, "{across:?}");
+    }
 }
