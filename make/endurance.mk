@@ -45,7 +45,7 @@ tsan-ctests: tsan-rust-src build venv
 	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="'$(CARGO_TARGET_DIR)/tsan/$(HOST)/debug/tegrarm-sim' run --quiet --" plain
 
 # Miri interprets code without system calls and says where a pointer or a value breaks Rust's rules. These are the crates without system
-# calls: tegra-hw, tegra-mm's allocator, and sm87, whose unsafe code is in `check` and `exec`. The engine's tests run twice, without vectors
+# calls: tegra-hw, tegra-mm's allocator, and sm87, whose unsafe code is in `exec`. The engine's tests run twice, without vectors
 # and with those of AVX2. In the tests of an SM, memory is pages of the heap.
 #
 # What is left out, and why. Memfds, sockets and processes (memfd, drawer and mapped Backing of tegra-mm, and the crates that are made of
@@ -54,7 +54,7 @@ tsan-ctests: tsan-rust-src build venv
 # code.
 MIRI      = PROPTEST_CASES=1 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --locked --target-dir "$(CARGO_TARGET_DIR)"/miri
 MIRI_AVX2 = RUSTFLAGS="-Ctarget-feature=+avx2,+fma,+f16c,+popcnt,+bmi1,+bmi2,+lzcnt" $(MIRI)-avx2
-MIRI_LIB := check:: exec:: --skip an_extended_image --skip the_cache_counts
+MIRI_LIB := exec:: --skip an_extended_image --skip the_cache_counts
 MIRI_F16 := --skip exec::ops::hmma --skip vectors_compute_what_scalars_do
 MIRI_SM  := section_7_5_global section_7_6_shared
 .PHONY: miri

@@ -5,6 +5,7 @@
 //! `cargo run --release -p sm87 --example bench [threads]`
 
 #[path = "../tests/sm/support.rs"]
+#[allow(dead_code, reason = "the tests use more of it")]
 mod support;
 
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@
 //!    └ isa      the instruction set as data: a row per opcode, and which words are instructions
 //!       ├ disasm   text, as NVIDIA's disassembler writes it
 //!       └ exec     execution           num   arithmetic, to the bit
-//!          └ check    what is wrong with a program     model   what it would take on a board
+//!          └ observe  somebody looks at what is executed: crates above this one check it, or model its time
 //!   launch, fault   what is run, and why it stopped
 //! ```
 //!
@@ -14,27 +14,38 @@
 //! ([`tegra_mm::PageTable`]), and [`Launch`] gives it its clock and its limits. It knows no kernel, no command stream
 //! and no environment variable.
 
-mod check;
 mod disasm;
 mod exec;
 mod fault;
 pub mod isa;
 mod launch;
-mod model;
 pub mod num;
 #[cfg(test)]
 mod tests;
 mod word;
 
-pub use check::{Checker, Checks, Kind, Party, Report};
 pub use disasm::disassemble;
 pub use fault::{ErrorRegisters, Site, SmFault, Stopped};
 pub use launch::{ConstantBank, Launch, Limits, Progress, RunStats, Told};
-pub use model::{Estimate, Machine, Model, Unit};
 pub use word::Word;
 
-use exec::observe::Observer;
-use std::sync::Arc;
+use observe::Observer;
+
+/// What an observer sees of a launch: the program, and warps and their CTA when they are about to execute an instruction.
+pub mod observe {
+    pub use crate::exec::access;
+    pub use crate::exec::decode::find;
+    pub use crate::exec::dispatch::Named;
+    pub use crate::exec::env::Env;
+    pub use crate::exec::groups::{Group, Wait};
+    pub use crate::exec::image::{Fetch, Image};
+    pub use crate::exec::mem::read;
+    pub use crate::exec::observe::{Chosen, CtaObserver, Observer, Step};
+    pub use crate::exec::ops::barrier::{named as named_barrier, waits as waits_at_barrier};
+    pub use crate::exec::rows::{REGISTER, Src, pred};
+    pub use crate::exec::uop::{Flow, Pred, Uop};
+    pub use crate::exec::warp::{Warp, lanes};
+}
 
 /// Runs a grid to its end.
 ///
@@ -46,18 +57,10 @@ pub fn run(launch: &Launch) -> Result<RunStats, Stopped> {
     exec::run(launch, &[])
 }
 
-/// Runs a grid to its end while a checker looks at it, a model of its time, or both. One host thread executes it then, so that they see
-/// the same every time.
+/// Runs a grid to its end while observers look at it. If there are any, one host thread executes it, so that they see the same every time.
 ///
 /// # Errors
 /// As for [`run`].
-pub fn run_observed(
-    launch: &Launch,
-    checker: Option<&Arc<Checker>>,
-    model: Option<&Model>,
-) -> Result<RunStats, Stopped> {
-    let watch = checker.map(check::Watch::new);
-    let (watch, model) = (watch.as_ref().map(|w| w as &dyn Observer), model.map(|m| m as &dyn Observer));
-    let observers: Vec<&dyn Observer> = watch.into_iter().chain(model).collect();
-    exec::run(launch, &observers)
+pub fn run_observed(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunStats, Stopped> {
+    exec::run(launch, observers)
 }

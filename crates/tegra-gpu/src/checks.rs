@@ -6,7 +6,7 @@
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
-use sm87::{Checker, Party, Report};
+use sm87_check::{Checker, Party, Report};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -30,7 +30,7 @@ impl Reports {
     /// The checker that a GPU gets, if anything is to be looked for. It has the last word when the process ends.
     pub fn of(checks: Checks) -> Option<Arc<Reports>> {
         let Checks { memory, init, race, sync } = checks;
-        let checker = Arc::new(Checker::new(sm87::Checks { memory, init, race, sync }));
+        let checker = Arc::new(Checker::new(sm87_check::Checks { memory, init, race, sync }));
         let reports = || Arc::new(Reports { checker, launches: AtomicU64::new(0), hw: OnceLock::new() });
         let reports = checks.any().then(reports)?;
         let (_, all) = AT_EXIT.get_or_init(|| {
@@ -115,7 +115,7 @@ fn readable(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sm87::Kind;
+    use sm87_check::Kind;
 
     #[test]
     fn a_report_has_a_line_for_each_party() {

@@ -1,6 +1,6 @@
 //! How long work takes in modelled time, besides what the engine estimates.
 
-use sm87::{Estimate, Machine};
+use sm87_model::{Estimate, Machine};
 use tegra_hw::Speeds;
 
 /// The work of the front end for a launch: it reads the descriptor and starts the first CTAs. It is the same for all grids, so it

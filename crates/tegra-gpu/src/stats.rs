@@ -4,7 +4,7 @@
 use super::{Event, Gpu};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
-use sm87::Unit;
+use sm87_model::Unit;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
@@ -129,7 +129,7 @@ impl fmt::Display for Stats {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sm87::Estimate;
+    use sm87_model::Estimate;
 
     #[test]
     fn launches_add_up_per_kernel() {

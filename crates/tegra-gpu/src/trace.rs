@@ -3,7 +3,7 @@
 use super::clock::host_ns;
 use super::slow::SlowGrids;
 use parking_lot::{Mutex, RwLock};
-use sm87::Estimate;
+use sm87_model::Estimate;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -8,14 +8,18 @@ use crate::isa::memory::{Shape, Space};
 
 /// A kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Memory {
+pub enum Memory {
+    /// Global memory, by virtual addresses.
     Global,
+    /// The shared memory of the CTA, by offsets.
     Shared,
+    /// The local memory of the thread, by offsets.
     Local,
 }
 
 impl Memory {
-    pub(crate) fn name(self) -> &'static str {
+    /// Its name, for reports.
+    pub fn name(self) -> &'static str {
         match self {
             Memory::Global => "global",
             Memory::Shared => "shared",
@@ -26,19 +30,26 @@ impl Memory {
 
 /// What one lane does.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
+pub struct Access {
+    /// The lane.
     pub lane: u32,
+    /// The memory that it accesses.
     pub memory: Memory,
+    /// The address or offset there.
     pub at: u64,
+    /// The number of bytes.
     pub len: u32,
+    /// Whether it reads them.
     pub reads: bool,
+    /// Whether it writes them.
     pub writes: bool,
+    /// Whether it reads and writes them at once.
     pub atomic: bool,
 }
 
 impl Access {
     /// What it is, for reports.
-    pub(crate) fn what(&self) -> &'static str {
+    pub fn what(&self) -> &'static str {
         match (self.atomic, self.writes) {
             (true, _) => "atomic",
             (false, true) => "store",
@@ -49,9 +60,12 @@ impl Access {
 
 /// Where the accesses of an instruction are, if all are to one memory and of one size.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub struct Span {
+    /// The memory.
     pub memory: Memory,
+    /// The lowest address or offset.
     pub low: u64,
+    /// The end of the highest access.
     pub end: u64,
     /// Whether each lane continues where the one before it ends.
     pub dense: bool,
@@ -59,7 +73,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// Where accesses are.
-    pub(crate) fn of(accesses: &[Access]) -> Option<Span> {
+    pub fn of(accesses: &[Access]) -> Option<Span> {
         let &Access { memory, at, len, .. } = accesses.first()?;
         let (mut low, mut high, mut next, mut apart) = (at, at, at, false);
         let mut mixed = false;
@@ -74,7 +88,8 @@ impl Span {
     }
 
     /// The number of bytes between the ends.
-    pub(crate) fn len(&self) -> u64 {
+    #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> u64 {
         self.end - self.low
     }
 }
@@ -88,22 +103,23 @@ pub(crate) fn is_pair(u: &Uop) -> bool {
     u.mods & PAIR != 0
 }
 
-/// The lanes in `exec` that access memory.
-pub(crate) fn active(w: &Warp, u: &Uop, shape: Shape, exec: u32) -> u32 {
+/// The lanes in `exec` that access memory. `shape` is what the row of the instruction says of its word.
+pub fn active(w: &Warp, u: &Uop, shape: Shape, exec: u32) -> u32 {
     if shape.predicated { exec & w.pred(u.ps) } else { exec }
 }
 
 /// What the addresses of the lanes are made of.
-pub(crate) struct Addresses {
+pub struct Addresses {
     low: [u32; 32],
     high: [u32; 32],
     offset: u64,
 }
 
 impl Addresses {
-    /// The rows are copied, because the compiler does not know that nobody changes them while accesses are written down.
+    /// Those of the lanes of `w`. `shape` is what the row of the instruction says of its word.
+    // The rows are copied, because the compiler does not know that nobody changes them while accesses are written down.
     #[inline(always)]
-    pub(crate) fn of(w: &Warp, u: &Uop, shape: Shape) -> Addresses {
+    pub fn of(w: &Warp, u: &Uop, shape: Shape) -> Addresses {
         let uniform = if shape.swaps { 0 } else { w.get64(u.c, 0) };
         let offset = (u.imm as i32 as u64).wrapping_add(uniform);
         let high = if is_pair(u) { w.row(u.a.plus(1)) } else { [0; 32] };
@@ -112,7 +128,7 @@ impl Addresses {
 
     /// The address of a lane in global memory.
     #[inline(always)]
-    pub(crate) fn wide(&self, lane: u32) -> u64 {
+    pub fn wide(&self, lane: u32) -> u64 {
         let lane = lane as usize & 31;
         (u64::from(self.high[lane]) << 32 | u64::from(self.low[lane])).wrapping_add(self.offset)
     }
@@ -124,8 +140,8 @@ impl Addresses {
     }
 }
 
-/// Finds what the lanes in `exec` access, before they do.
-pub(crate) fn find(out: &mut Vec<Access>, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, exec: u32) {
+/// Finds what the lanes in `exec` access, before they do. `shape` is what the row of the instruction says of its word.
+pub fn find(out: &mut Vec<Access>, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, exec: u32) {
     out.clear();
     let Shape { space, len, reads, writes, atomic, .. } = shape;
     let (on, addresses) = (active(w, u, shape, exec), Addresses::of(w, u, shape));

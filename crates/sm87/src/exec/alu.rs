@@ -3,7 +3,7 @@
 
 use super::env::Env;
 use super::simd::{Simd, in_values, part};
-use super::uop::{Flow, Handlers, Uop};
+use super::uop::{Flow, Handlers, UNIFORM, Uop};
 use super::warp::Warp;
 
 /// A function of up to three 32-bit sources (and a predicate) with one 32-bit result.
@@ -46,9 +46,6 @@ pub(crate) trait Whole {
     /// Executes the operation for the lanes in `exec`. Where it computes, it handles `V::LANES` lanes at a time.
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow;
 }
-
-/// The bit of `aux` that marks operations on the uniform datapath.
-pub(crate) const UNIFORM: u16 = 1 << 15;
 
 /// The lanes that an operation works on. A uniform register or predicate holds its value in every lane, so that a
 /// uniform operation is a vector operation on all lanes.

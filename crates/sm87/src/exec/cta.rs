@@ -1,7 +1,7 @@
 //! A CTA: its warps take turns until all have exited.
 #![allow(unsafe_code)]
 
-use super::env::Env;
+use super::env::{Barrier, Env};
 use super::groups::Wait;
 use super::image::Image;
 use super::interp::{self, Stop};
@@ -20,50 +20,6 @@ const SLICE: u32 = 1 << 14;
 const IDLE: u32 = 16;
 const SPINNING: u32 = 8;
 const SLEEPING: u32 = 1;
-
-/// The state of a CTA barrier in use.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Barrier {
-    used: bool,
-    /// The number of threads that must arrive. 0 stands for all threads that live.
-    count: u32,
-    /// The number of warps that arrived without waiting.
-    pub arrivals: u32,
-    all: Option<bool>,
-    any: bool,
-    population: u32,
-    reduction: u32,
-}
-
-impl Barrier {
-    /// Whether a warp has named the barrier since it was last complete.
-    pub(crate) fn in_use(&self) -> bool {
-        self.used
-    }
-
-    /// Notes that a warp names the barrier, with a number of threads or 0.
-    pub(crate) fn expect(&mut self, count: u32) {
-        self.used = true;
-        self.count = count;
-    }
-
-    /// Adds the predicates of lanes to the reduction: 0 is a population count, 1 is and, 2 is or.
-    pub(crate) fn reduce(&mut self, op: u32, p: u32, lanes: u32) {
-        self.reduction = op;
-        self.population += (p & lanes).count_ones();
-        self.all = Some(self.all.unwrap_or(true) && p & lanes == lanes);
-        self.any |= p & lanes != 0;
-    }
-
-    fn result(&self) -> u32 {
-        let mask = |b: bool| u32::from(b).wrapping_neg();
-        match self.reduction {
-            0 => self.population,
-            1 => mask(self.all.unwrap_or(true)),
-            _ => mask(self.any),
-        }
-    }
-}
 
 /// The warps of a CTA, and the arrays that hold their registers and operands. They are kept for the next CTA.
 pub(crate) struct Warps {

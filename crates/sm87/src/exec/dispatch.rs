@@ -1,10 +1,14 @@
 //! The link from operations to their code. Every operation of the instruction set has code.
 
-use super::lower::{Lower, Refused};
+use super::access;
+use super::lower::{Lower, Pool, Refused};
 use super::ops::atomic::{self, Returns};
 use super::ops::{barrier, control, convert, double, fp32, half, int, logic, memory, special, tensor};
+use super::rows::Src;
 use super::uop::Uop;
-use crate::isa::Op;
+use crate::isa::{Op, Row};
+use crate::word::Word;
+use std::ops::Range;
 
 /// Makes the micro-op of an operation.
 pub(crate) fn lower(op: Op, l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -127,5 +131,29 @@ pub(crate) fn lower(op: Op, l: &mut Lower<'_>) -> Result<Uop, Refused> {
         Op::Red => atomic::global(l, Returns::Nothing),
         Op::Atomg => atomic::global(l, Returns::Old),
         Op::AtomgCas => atomic::global(l, Returns::Compared),
+    }
+}
+
+/// The rows of a warp that an instruction names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The first row of each of the three sources. It is `None` where there is no source, or one that no instruction changes: an
+    /// immediate, a word of a constant bank, or RZ.
+    pub sources: [Option<u16>; 3],
+    /// The rows that are written.
+    pub written: Range<u16>,
+    /// Whether its address is in a pair of registers, if it has one.
+    pub is_wide: bool,
+}
+
+impl Named {
+    /// Those of the instruction `word`, whose row is `row`. The result is `None` if it cannot be executed.
+    pub fn of(row: &Row, word: Word) -> Option<Named> {
+        let mut pool = Pool::default();
+        let mut l = Lower::new(word, Some(row), 0, &mut pool);
+        let u = lower(row.op, &mut l).ok()?;
+        let own = |s: Src| (s.is_own() && s != Src::reg(255)).then(|| (s.own() / 32) as u16);
+        let written = l.written.start as u16..l.written.end as u16;
+        Some(Named { sources: [u.a, u.b, u.c].map(own), written, is_wide: access::is_pair(&u) })
     }
 }

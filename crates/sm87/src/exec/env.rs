@@ -1,7 +1,6 @@
 //! What a warp sees in addition to its registers: its CTA, its SM, the memory and the launch.
 
 use super::clock::{self, Clock};
-use super::cta::Barrier;
 use super::image::Image;
 use super::local::Local;
 use super::mem::{Shared, Tlb};
@@ -9,8 +8,9 @@ use super::observe::{CtaObserver, Observer};
 #[cfg(target_arch = "x86_64")]
 use super::ops::hmma::Operands;
 use super::ops::memory::Known;
-use super::rows::Row;
+use super::rows::{Row, Src};
 use super::uop::{Flow, Uop};
+use super::warp::Warp;
 use crate::fault::{ErrorRegisters, SmFault};
 use crate::launch::{Launch, RunStats};
 use std::sync::Arc;
@@ -33,63 +33,143 @@ pub(crate) enum WarpError {
     MmuNack = 0x20,
 }
 
+/// The state of a CTA barrier in use.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Barrier {
+    pub(super) used: bool,
+    /// The number of threads that must arrive. 0 stands for all threads that live.
+    pub(super) count: u32,
+    /// The number of warps that arrived without waiting.
+    pub arrivals: u32,
+    pub(super) all: Option<bool>,
+    pub(super) any: bool,
+    pub(super) population: u32,
+    pub(super) reduction: u32,
+}
+
+impl Barrier {
+    /// Whether a warp has named the barrier since it was last complete.
+    pub(crate) fn in_use(&self) -> bool {
+        self.used
+    }
+
+    /// Notes that a warp names the barrier, with a number of threads or 0.
+    pub(crate) fn expect(&mut self, count: u32) {
+        self.used = true;
+        self.count = count;
+    }
+
+    /// Adds the predicates of lanes to the reduction: 0 is a population count, 1 is and, 2 is or.
+    pub(crate) fn reduce(&mut self, op: u32, p: u32, lanes: u32) {
+        self.reduction = op;
+        self.population += (p & lanes).count_ones();
+        self.all = Some(self.all.unwrap_or(true) && p & lanes == lanes);
+        self.any |= p & lanes != 0;
+    }
+
+    pub(super) fn result(&self) -> u32 {
+        let mask = |b: bool| u32::from(b).wrapping_neg();
+        match self.reduction {
+            0 => self.population,
+            1 => mask(self.all.unwrap_or(true)),
+            _ => mask(self.any),
+        }
+    }
+}
+
 /// The CTA that is executed, and what its worker lends to it.
-pub(crate) struct Env<'a> {
-    pub launch: &'a Launch,
+pub struct Env<'a> {
+    pub(crate) launch: &'a Launch,
     /// The decoded program.
-    pub image: Arc<Image>,
+    pub(crate) image: Arc<Image>,
     /// The virtual address of micro-op 0.
-    pub image_base: u64,
+    pub(crate) image_base: u64,
     /// The number of micro-ops that stand for instructions.
-    pub image_len: u32,
+    pub(crate) image_len: u32,
     /// The target of a control transfer that left the image.
-    pub extend: u64,
-    pub tlb: Tlb<'a>,
+    pub(crate) extend: u64,
+    pub(crate) tlb: Tlb<'a>,
     /// What loads found out for later loads.
-    pub known: Known,
+    pub(crate) known: Known,
     /// Operands of tensor cores that were converted, if there were any.
     #[cfg(target_arch = "x86_64")]
-    pub operands: Option<Box<Operands>>,
-    pub shared: Shared,
-    pub local: Local,
+    pub(crate) operands: Option<Box<Operands>>,
+    pub(crate) shared: Shared,
+    pub(crate) local: Local,
     /// The newest program of the launch.
-    pub programs: &'a super::programs::Programs,
+    pub(crate) programs: &'a super::programs::Programs,
     /// The constant banks as bytes, for reads with an index.
-    pub banks: &'a super::consts::Banks,
+    pub(crate) banks: &'a super::consts::Banks,
     /// The thread indices x, y and z of each warp.
-    pub tids: &'a [[Row; 3]],
-    pub ctaid: [u32; 3],
+    pub(crate) tids: &'a [[Row; 3]],
+    pub(crate) ctaid: [u32; 3],
     /// The SM that the CTA runs on.
-    pub sm: u32,
-    pub barriers: [Barrier; 16],
+    pub(crate) sm: u32,
+    pub(crate) barriers: [Barrier; 16],
     /// The barriers that warps of the CTA have named, one bit for each.
-    pub meeting: u32,
+    pub(crate) meeting: u32,
     /// Whether a warp arrived at a barrier without waiting there.
-    pub barrier_news: bool,
+    pub(crate) barrier_news: bool,
     /// Whether a warp of the CTA has executed NANOSLEEP.
-    pub slept: bool,
+    pub(crate) slept: bool,
     /// How many more instructions were executed together with the current one. See [`Flow::Together`].
-    pub together: u32,
-    pub fault: Option<Box<SmFault>>,
+    pub(crate) together: u32,
+    pub(crate) fault: Option<Box<SmFault>>,
     /// The access that failed: its address and the number of its bytes.
-    pub accessed: Option<(u64, u32)>,
-    pub stats: RunStats,
+    pub(crate) accessed: Option<(u64, u32)>,
+    pub(crate) stats: RunStats,
     /// The number of matrix instructions so far.
-    pub matrices: u64,
+    pub(crate) matrices: u64,
     /// Whether the instructions in `stats` include the one that runs now.
-    pub counted: bool,
+    pub(crate) counted: bool,
     /// The SM's clock.
-    pub clock: Clock,
+    pub(crate) clock: Clock,
     /// What the GPU's timer showed when the grid began, in nanoseconds.
-    pub begun: u64,
+    pub(crate) begun: u64,
     /// Who observes the launch, and this CTA of it. An observer that looks at something is taken out meanwhile.
-    pub watched_by: &'a [&'a dyn Observer],
-    pub observers: Vec<Option<Box<dyn CtaObserver + 'a>>>,
+    pub(crate) watched_by: &'a [&'a dyn Observer],
+    pub(crate) observers: Vec<Option<Box<dyn CtaObserver + 'a>>>,
 }
 
 impl Env<'_> {
+    /// The launch.
+    pub fn launch(&self) -> &Launch {
+        self.launch
+    }
+
+    /// The decoded program.
+    pub fn image(&self) -> &Arc<Image> {
+        &self.image
+    }
+
+    /// The index of the CTA in the grid.
+    pub fn ctaid(&self) -> [u32; 3] {
+        self.ctaid
+    }
+
+    /// The index of a thread in the CTA, if there is such a warp.
+    pub fn thread(&self, warp: u32, lane: u32) -> Option<[u32; 3]> {
+        let tids = self.tids.get(warp as usize)?;
+        Some([0, 1, 2].map(|axis| tids[axis].0[lane as usize & 31]))
+    }
+
+    /// Whether a warp has named a barrier since it was last complete.
+    pub fn is_in_use(&self, barrier: u32) -> bool {
+        self.barriers.get(barrier as usize).is_some_and(Barrier::in_use)
+    }
+
+    /// Reads shared memory. The result is false if the bytes are not inside.
+    pub fn read_shared(&self, offset: u32, out: &mut [u8]) -> bool {
+        self.shared.peek(offset, out)
+    }
+
+    /// What a lane of a warp of the CTA holds in a register, or 0 if the program has no such register.
+    pub fn register(&self, w: &Warp, number: u8, lane: u32) -> u32 {
+        if u32::from(number) < self.image.registers { w.get(Src::reg(number), lane) } else { 0 }
+    }
+
     /// The virtual address of an instruction.
-    pub(crate) fn pc(&self, at: u32) -> u64 {
+    pub fn pc(&self, at: u32) -> u64 {
         self.image_base.wrapping_add(u64::from(at) * 16)
     }
 
@@ -132,7 +212,7 @@ impl Env<'_> {
     }
 
     /// The index of the instruction at the address `va`, if it is decoded.
-    pub(crate) fn target(&self, va: u64) -> Option<u32> {
+    pub fn target(&self, va: u64) -> Option<u32> {
         let offset = va.wrapping_sub(self.image_base);
         (offset.is_multiple_of(16) && offset / 16 < u64::from(self.image_len)).then_some((offset / 16) as u32)
     }

@@ -4,8 +4,9 @@
 use super::clock;
 use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
+use super::decode;
 use super::env::{Env, WarpError, nack};
-use super::image::{self, Fetch, Image};
+use super::image::{Fetch, Image};
 use super::mem::Tlb;
 use super::observe::Observer;
 use super::programs::Programs;
@@ -72,7 +73,7 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
     check(launch)?;
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
     let code = &mut |n| fetch(&mut tlb, launch.code, n);
-    let image = fit(image::find(code), launch, observers, code);
+    let image = fit(decode::find(code), launch, observers, code);
     let banks = Banks::read(launch, &mut tlb);
     let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
     let ([x, y, z], [width, height, _]) = (launch.first.map(u64::from), launch.grid.map(u64::from));
@@ -182,7 +183,7 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> 
     };
     let (tlb, launch, observers) = (&mut env.tlb, env.launch, env.watched_by);
     let words = &mut |n| fetch(tlb, code, n);
-    let extended = |newest: &Image| Some(fit(image::extend(newest, root, words)?, launch, observers, words));
+    let extended = |newest: &Image| Some(fit(decode::extend(newest, root, words)?, launch, observers, words));
     let image = env.programs.with(&env.image, root, extended).ok_or_else(far)?;
     let base = code.wrapping_sub(u64::from(image.entry) * 16);
     Ok((image, base))

@@ -17,7 +17,7 @@ use super::warp::{Warp, lanes};
 
 /// What a group waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub enum Wait {
     /// The group waits for its turn.
     Turn,
     /// The group is at a BSYNC and waits for the lanes that the convergence barrier in this row names.
@@ -32,10 +32,12 @@ pub(crate) enum Wait {
 
 /// Lanes that are at the same instruction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Group {
+pub struct Group {
+    /// The lanes.
     pub mask: u32,
     /// The index of the next instruction. For a waiting group it is the instruction at which it waits.
     pub pc: u32,
+    /// What it waits for.
     pub wait: Wait,
     /// Whether the group runs before all others and no group joins it, until it waits for something.
     pub alone: bool,
@@ -72,7 +74,7 @@ const POLLS: u32 = 16;
 impl Warp {
     /// Lanes that wait for all lanes of the warp, at a CTA barrier or at the WARPSYNC in front of it, and others that do not come: those
     /// that run, if some do.
-    pub(crate) fn torn(&self) -> Option<(Group, Group)> {
+    pub fn torn(&self) -> Option<(Group, Group)> {
         let running = Group { mask: self.active, pc: self.pc, ..Group::NONE };
         let elsewhere = |g: &&Group| matches!(g.wait, Wait::Turn | Wait::Converge(_));
         let rest = if self.active != 0 { running } else { self.groups().iter().find(elsewhere).copied()? };
@@ -85,7 +87,7 @@ impl Warp {
     }
 
     /// The groups that do not run.
-    pub(crate) fn groups(&self) -> &[Group] {
+    pub fn groups(&self) -> &[Group] {
         &self.groups[..self.count]
     }
 

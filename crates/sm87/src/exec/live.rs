@@ -4,9 +4,9 @@
 //! follow the paths of one lane. Operations that read registers of other lanes are an exception: a lane from which they read may never
 //! have been on the path. Their sources are therefore always cleared ([`Touched::across`]).
 
-use super::image::distance;
 use super::rows::{self, Dst, Src};
 use super::uop::Uop;
+use crate::isa::cost::Class;
 use crate::isa::{End, Flow, Row};
 use crate::word::Word;
 use std::ops::Range;
@@ -74,6 +74,22 @@ impl Touched {
     }
 }
 
+/// Whether all lanes of all warps that have the same registers do the same here, whichever lanes there are.
+pub(crate) fn is_alike(row: &Row, touched: &Touched) -> bool {
+    let effects = &row.effects;
+    let computes = match effects.class {
+        Class::Single | Class::Integer | Class::Product | Class::Half | Class::Double => true,
+        Class::Function | Class::BitCount | Class::Conversion => true,
+        Class::Shuffle | Class::Reduction | Class::SpecialRegister | Class::Constant => false,
+        Class::Memory | Class::Matrix(_) | Class::Slot => false,
+    };
+    match row.flow {
+        Flow::Next => computes && effects.pure && !touched.across,
+        Flow::Jump(_) | Flow::Conditional(_) => !touched.across,
+        _ => false,
+    }
+}
+
 /// What is known of one instruction. There is no row where nothing is decoded.
 pub(crate) struct Step<'a> {
     pub row: Option<&'a Row>,
@@ -113,7 +129,7 @@ fn follows(step: &Step<'_>, here: i64, live: impl Fn(i64) -> Rows) -> Rows {
         Flow::Next | Flow::Ends(End::Exit) => next,
         Flow::Ends(End::Return | End::Indirect) | Flow::Call(_) => Rows::ALL,
         Flow::Jump(_) | Flow::Conditional(_) | Flow::Meets(_) => {
-            distance(row, step.word).map_or(Rows::ALL, |far| next.with(&live(here + far)))
+            row.distance(step.word).map_or(Rows::ALL, |far| next.with(&live(here + far)))
         }
     }
 }

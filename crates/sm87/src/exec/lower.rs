@@ -308,7 +308,7 @@ impl<'a> Lower<'a> {
             pe: pred::SINK,
             at: self.at,
             registers: self.registers,
-            aux: if self.uniform() { super::alu::UNIFORM } else { 0 },
+            aux: if self.uniform() { super::uop::UNIFORM } else { 0 },
         }
     }
 

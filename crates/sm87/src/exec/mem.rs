@@ -123,6 +123,11 @@ impl<'a> Tlb<'a> {
     }
 }
 
+/// Copies bytes from the memory of a page table. The result is false if something of them is not mapped.
+pub fn read(table: &PageTable, va: u64, out: &mut [u8]) -> bool {
+    Tlb::new(table, [0, 0]).read(va, out).is_ok()
+}
+
 /// The shared memory of the CTA that a worker runs.
 pub(crate) struct Shared {
     block: Vec<u128>,

@@ -7,7 +7,7 @@
 //!       └ interp   one warp, one micro-op after another
 //!            └ ops  what an instruction does        (arithmetic: sm::num)
 //!   programs  the program of a launch, as it grows
-//!   image     a program decoded: micro-ops, immediates     lower   operands of a micro-op
+//!   decode    a program found and decoded     image   what comes of it: micro-ops, immediates     lower   operands of a micro-op
 //!   runs, chains   instructions that are executed together, and loads that know of each other
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
@@ -17,7 +17,7 @@
 //!   several        operations on pairs of registers, and operations whose results include predicates
 //! ```
 
-pub(crate) mod access;
+pub mod access;
 mod alu;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -25,6 +25,7 @@ mod chains;
 mod clock;
 mod consts;
 mod cta;
+pub(crate) mod decode;
 pub(crate) mod dispatch;
 pub(crate) mod env;
 mod floats;
@@ -35,7 +36,7 @@ mod interp;
 mod isa;
 mod live;
 mod local;
-pub(crate) mod lower;
+mod lower;
 pub(crate) mod mem;
 pub(crate) mod observe;
 pub(crate) mod ops;
@@ -52,9 +53,6 @@ pub(crate) mod uop;
 pub(crate) mod warp;
 mod worker;
 
-pub(crate) use grid::run;
 #[cfg(test)]
-pub(crate) use image::can_execute;
-
-/// The NaN that single-precision operations make.
-const NAN: u32 = crate::num::f32::NAN;
+pub(crate) use decode::can_execute;
+pub(crate) use grid::run;

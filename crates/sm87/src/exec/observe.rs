@@ -8,6 +8,7 @@
 use super::env::Env;
 use super::image::{Fetch, Image};
 use super::live;
+use super::rows::{Src, pred, rows_per_warp};
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use crate::launch::Launch;
@@ -15,7 +16,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// Somebody who observes one launch.
-pub(crate) trait Observer: Sync {
+pub trait Observer: Sync {
     /// Chooses the instructions of a program that are observed. `fetch` reads its words with their scheduling bits.
     fn choose(&self, image: &Image, fetch: &mut Fetch<'_>) -> Chosen;
 
@@ -27,7 +28,7 @@ pub(crate) trait Observer: Sync {
 }
 
 /// Somebody who observes CTAs, one after another.
-pub(crate) trait CtaObserver {
+pub trait CtaObserver {
     /// A CTA begins on an SM.
     fn begins(&mut self, sm: u32);
 
@@ -55,7 +56,7 @@ pub(crate) trait CtaObserver {
 
 /// What an observer chose in a program.
 #[derive(Clone)]
-pub(crate) struct Chosen {
+pub struct Chosen {
     /// Whether each instruction is observed, by index.
     pub which: Vec<bool>,
     /// What the observer knows of the program.
@@ -93,7 +94,7 @@ impl Image {
     }
 
     /// A copy in which the observer with notes of this kind observes all instructions, and notes this.
-    pub(crate) fn observed_whole<T: Any + Send + Sync>(&self, notes: T) -> Image {
+    pub fn observed_whole<T: Any + Send + Sync>(&self, notes: T) -> Image {
         let mut observed = self.observed.clone();
         if let Some(of) = observed.chosen.iter_mut().find(|of| of.notes.is::<T>()) {
             of.which = vec![true; self.len() as usize];
@@ -112,13 +113,13 @@ impl Image {
     }
 
     /// What an observer noted of the program.
-    pub(crate) fn notes<T: 'static>(&self) -> Option<&T> {
+    pub fn notes<T: 'static>(&self) -> Option<&T> {
         self.observed.notes()
     }
 }
 
 /// An instruction that the lanes of a warp are about to execute.
-pub(crate) struct Step<'s, 'e> {
+pub struct Step<'s, 'e> {
     w: &'s mut Warp,
     env: &'s mut Env<'e>,
     u: &'s Uop,
@@ -128,38 +129,55 @@ pub(crate) struct Step<'s, 'e> {
 }
 
 impl<'s, 'e> Step<'s, 'e> {
-    /// The warp.
-    pub(crate) fn warp(&mut self) -> &mut Warp {
-        self.w
-    }
-
     /// The warp, the CTA and the instruction, to look at.
-    pub(crate) fn parts(&self) -> (&Warp, &Env<'e>, &Uop) {
+    pub fn parts(&self) -> (&Warp, &Env<'e>, &Uop) {
         (self.w, self.env, self.u)
     }
 
     /// The instruction.
-    pub(crate) fn uop(&self) -> &'s Uop {
+    pub fn uop(&self) -> &'s Uop {
         self.u
     }
 
     /// The lanes that execute it.
-    pub(crate) fn exec(&self) -> u32 {
+    pub fn exec(&self) -> u32 {
         self.exec
     }
 
     /// Whether the handler was asked to count first, and is called a second time for one execution.
-    pub(crate) fn is_second_call(&self) -> bool {
+    pub fn is_second_call(&self) -> bool {
         self.env.counted
     }
 
+    /// The lanes of a row of the warp, or zeros if the program has no such row.
+    pub fn row(&self, row: usize) -> [u32; 32] {
+        if row < rows_per_warp(self.env.image.registers) { self.w.row(Src::nth(row)) } else { [0; 32] }
+    }
+
+    /// Sets the lanes of a row of the warp, if the program has such a row.
+    pub fn set_row(&mut self, row: usize, lanes: &[u32; 32]) {
+        if row < rows_per_warp(self.env.image.registers) {
+            self.w.put_row(Src::nth(row).as_dst(), lanes);
+        }
+    }
+
+    /// The predicates of the warp, as [`pred`] counts: one bit for each lane.
+    pub fn predicates(&self) -> [u32; pred::COUNT] {
+        self.w.preds
+    }
+
+    /// Sets the predicates of the warp.
+    pub fn set_predicates(&mut self, predicates: &[u32; pred::COUNT]) {
+        self.w.preds = *predicates;
+    }
+
     /// Executes it.
-    pub(crate) fn execute(&mut self) -> Flow {
+    pub fn execute(&mut self) -> Flow {
         down(self.w, self.env, self.u, self.exec, self.left)
     }
 
     /// Executes it to see what it does. A fault that it has is forgotten.
-    pub(crate) fn try_out(&mut self) -> Flow {
+    pub fn try_out(&mut self) -> Flow {
         let flow = self.execute();
         if flow != Flow::Next {
             self.env.fault = None;
@@ -168,7 +186,7 @@ impl<'s, 'e> Step<'s, 'e> {
     }
 
     /// Does nothing yet: the instruction is executed when [`CtaObserver::another_program`] has been asked.
-    pub(crate) fn asks_for_another_program(&mut self) -> Flow {
+    pub fn asks_for_another_program(&mut self) -> Flow {
         self.env.extend = self.env.pc(self.u.at);
         Flow::Extend
     }

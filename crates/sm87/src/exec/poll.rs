@@ -11,9 +11,6 @@ use super::simd::Simd;
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
 
-/// What an instruction found the last time: its index, the lanes, and a number made of the values.
-pub(crate) type Found = (u32, u32, u64);
-
 /// Executes a watched instruction.
 pub(super) struct Watched;
 impl Whole for Watched {

@@ -24,8 +24,8 @@ const SINK: u32 = 4;
 const UNIFORM: u32 = 8;
 /// The rows of B0..B15, which hold each lane's view of the convergence barriers.
 const BARRIER: u32 = 76;
-/// The row of R0.
-pub(crate) const REGISTER: u32 = 92;
+/// The row of R0. Those of the other registers follow.
+pub const REGISTER: u32 = 92;
 /// The number of rows after the last register, into which a register group may reach.
 const SLACK: u32 = 4;
 
@@ -52,7 +52,7 @@ const SPACE_SHIFT: u32 = 30;
 /// The place of a source row. It is an offset in words, and the two top bits say in which array: 0 is the warp's file,
 /// 1 the image's immediates, 2 the launch's constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Src(u32);
+pub struct Src(u32);
 
 impl Src {
     pub(crate) const fn reg(n: u8) -> Src {
@@ -86,6 +86,11 @@ impl Src {
         Dst(self.0)
     }
 
+    /// Whether it is one of the warp's own rows. Others are immediates and words of constant banks.
+    pub const fn is_own(self) -> bool {
+        self.space() == 0
+    }
+
     /// The number of the array.
     #[inline(always)]
     pub(crate) const fn space(self) -> usize {
@@ -107,7 +112,7 @@ impl Src {
 
     /// The place of the row that is `n` rows further, for the next registers of a group.
     #[inline(always)]
-    pub(crate) const fn plus(self, n: u32) -> Src {
+    pub const fn plus(self, n: u32) -> Src {
         Src(self.0 + n * 32)
     }
 }
@@ -150,19 +155,19 @@ impl Dst {
 }
 
 /// The indices of predicate registers in the array of a warp's lane masks.
-pub(crate) mod pred {
+pub mod pred {
     /// P7, which is always true.
-    pub(crate) const PT: u8 = 7;
+    pub const PT: u8 = 7;
     /// The element that takes writes to P7, which nobody reads.
-    pub(crate) const SINK: u8 = 8;
+    pub const SINK: u8 = 8;
     /// UP0. UP7 is always true.
-    pub(crate) const UNIFORM: u8 = 16;
+    pub const UNIFORM: u8 = 16;
     /// UP7, which is always true.
-    pub(crate) const UPT: u8 = UNIFORM + 7;
+    pub const UPT: u8 = UNIFORM + 7;
     /// The element that takes writes to UP7, which nobody reads.
-    pub(crate) const UNIFORM_SINK: u8 = 24;
+    pub const UNIFORM_SINK: u8 = 24;
     /// The length of the array.
-    pub(crate) const COUNT: usize = 32;
+    pub const COUNT: usize = 32;
 
     /// The element that is written for predicate `n`.
     pub(crate) const fn dst(n: u8) -> u8 {

@@ -30,7 +30,7 @@ pub(crate) struct Run {
     pub operands: Operands,
 }
 
-/// The places of registers in the file of a warp, as offsets in words. The micro-op has them too, but a loop over many instructions
+/// The places of registers in the file of a warp, as operands in words. The micro-op has them too, but a loop over many instructions
 /// reads a quarter of the memory here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(8))]

@@ -159,7 +159,7 @@ pub(crate) trait Simd: Copy {
     /// Replaces every NaN by the NaN that the machine makes.
     #[inline(always)]
     fn canonical(self) -> Self {
-        self.funord(self).select(Self::splat(super::NAN), self)
+        self.funord(self).select(Self::splat(crate::num::f32::NAN), self)
     }
 
     /// Replaces denormals by zeros of the same sign.

@@ -7,11 +7,9 @@
 use super::env::Env;
 use super::image::Image;
 use super::interp::{self, Stop};
-use super::live::{self, Touched};
+use super::live;
 use super::rows::{self, Row, pred};
 use super::warp::Warp;
-use crate::isa::cost::Class;
-use crate::isa::{Flow, Row as Opcode};
 use std::ops::Range;
 
 /// The most instructions that are executed beforehand. A slice has more.
@@ -32,22 +30,6 @@ pub(crate) struct Template {
     /// The number of instructions, and how many of them a lane executes.
     issued: u32,
     executed: u32,
-}
-
-/// Whether all lanes of all warps that have the same registers do the same here, whichever lanes there are.
-pub(crate) fn is_alike(row: &Opcode, touched: &Touched) -> bool {
-    let effects = &row.effects;
-    let computes = match effects.class {
-        Class::Single | Class::Integer | Class::Product | Class::Half | Class::Double => true,
-        Class::Function | Class::BitCount | Class::Conversion => true,
-        Class::Shuffle | Class::Reduction | Class::SpecialRegister | Class::Constant => false,
-        Class::Memory | Class::Matrix(_) | Class::Slot => false,
-    };
-    match row.flow {
-        Flow::Next => computes && effects.pure && !touched.across,
-        Flow::Jump(_) | Flow::Conditional(_) => !touched.across,
-        _ => false,
-    }
 }
 
 impl Template {

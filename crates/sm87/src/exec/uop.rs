@@ -7,7 +7,7 @@ use super::warp::Warp;
 /// What the interpreter does after a handler has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Flow {
+pub enum Flow {
     /// The next instruction follows.
     Next,
     /// The handler changed the warp's pc, its active lanes or both.
@@ -60,17 +60,19 @@ impl Handlers {
 
 /// A predicate operand: an index into the warp's masks, and whether it is inverted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pred {
+pub struct Pred {
+    /// The index, as [`pred`] counts.
     pub index: u8,
     /// 0 or -1. Extended by its sign it is the mask for an exclusive or.
     pub invert: i8,
 }
 
 impl Pred {
-    pub(crate) const TRUE: Pred = Pred { index: pred::PT, invert: 0 };
+    /// PT.
+    pub const TRUE: Pred = Pred { index: pred::PT, invert: 0 };
 
     /// Whether it is always true, as PT and UPT are.
-    pub(crate) fn is_always_true(self) -> bool {
+    pub fn is_always_true(self) -> bool {
         matches!(self.index, pred::PT | pred::UPT) && self.invert == 0
     }
 }
@@ -78,29 +80,64 @@ impl Pred {
 /// A decoded instruction. It fills one cache line.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(crate) struct Uop {
-    pub run: Handlers,
-    pub d: Dst,
-    pub a: Src,
-    pub b: Src,
-    pub c: Src,
+pub struct Uop {
+    pub(crate) run: Handlers,
+    pub(crate) d: Dst,
+    pub(crate) a: Src,
+    pub(crate) b: Src,
+    pub(crate) c: Src,
     /// An immediate, an offset, the index of a target or a mask. The handler defines which.
-    pub imm: u32,
+    pub(crate) imm: u32,
     /// Modifiers. The handler defines their bits.
-    pub mods: u32,
-    pub guard: Pred,
+    pub(crate) mods: u32,
+    pub(crate) guard: Pred,
     /// The predicate sources.
-    pub ps: Pred,
-    pub pt: Pred,
+    pub(crate) ps: Pred,
+    pub(crate) pt: Pred,
     /// The predicate destinations.
-    pub pd: u8,
-    pub pe: u8,
+    pub(crate) pd: u8,
+    pub(crate) pe: u8,
     /// The index of this instruction in its image.
-    pub at: u32,
+    pub(crate) at: u32,
     /// One more than the highest register number that is used.
-    pub registers: u16,
+    pub(crate) registers: u16,
     /// A value that the handler defines.
-    pub aux: u16,
+    pub(crate) aux: u16,
+}
+
+/// The bit of `aux` that marks operations on the uniform datapath.
+pub(crate) const UNIFORM: u16 = 1 << 15;
+
+impl Uop {
+    /// The index of the instruction in its program.
+    pub fn at(&self) -> u32 {
+        self.at
+    }
+
+    /// The first source.
+    pub fn a(&self) -> Src {
+        self.a
+    }
+
+    /// The second source.
+    pub fn b(&self) -> Src {
+        self.b
+    }
+
+    /// The guard.
+    pub fn guard(&self) -> Pred {
+        self.guard
+    }
+
+    /// The predicates that it reads besides its guard.
+    pub fn predicate_sources(&self) -> [Pred; 2] {
+        [self.ps, self.pt]
+    }
+
+    /// The predicates that it writes, as [`pred`] counts.
+    pub fn predicate_destinations(&self) -> [u8; 2] {
+        [self.pd, self.pe]
+    }
 }
 
 const _: () = assert!(size_of::<Uop>() == 64 || size_of::<usize>() != 8);

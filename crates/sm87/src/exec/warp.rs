@@ -2,63 +2,75 @@
 #![allow(unsafe_code)]
 
 use super::groups::Group;
-use super::poll::Found;
 use super::rows::{Dst, Row, Src, pred};
 use super::uop::Pred;
 
+/// What a watched instruction ([`super::poll`]) found the last time: its index, the lanes, and a number made of the values.
+pub(crate) type Found = (u32, u32, u64);
+
 /// A warp.
-pub(crate) struct Warp {
+pub struct Warp {
     /// The predicates as lane masks; see [`pred`].
-    pub preds: [u32; pred::COUNT],
+    pub(crate) preds: [u32; pred::COUNT],
     /// The arrays that [`Src`] refers to.
     bases: [*const u32; 3],
     /// The warp's own rows, which it may write.
     rows: *mut u32,
     /// The lanes of the running group. 0 means that no group can run.
-    pub active: u32,
+    pub(crate) active: u32,
     /// The pc of the running group. It is valid when the interpreter is not inside a slice.
-    pub pc: u32,
+    pub(crate) pc: u32,
     /// The lowest pc of the groups that wait for their turn. The running group stops when it gets there.
-    pub switch_at: u32,
+    pub(crate) switch_at: u32,
     /// The lanes that have not exited.
-    pub live: u32,
+    pub(crate) live: u32,
     pub(super) groups: [Group; 32],
     pub(super) count: usize,
     /// Whether waiting groups may be able to continue.
     pub(super) recheck: bool,
     /// Whether the running group runs before all others, and no group joins it.
-    pub alone: bool,
+    pub(crate) alone: bool,
     /// The pc at which the last turn of [`Self::rotate`] began.
     pub(super) turned: u32,
     /// A number for the call that each lane is in.
     pub(super) frames: [u32; 32],
     /// The index of the warp in the CTA.
-    pub index: u32,
+    pub(crate) index: u32,
     /// For each barrier, the lanes that have executed BAR.ARV while other lanes of the warp have not.
     arriving: [u32; 16],
     /// The lanes that executed YIELD since the last call of [`Self::starve`].
-    pub yielded: u32,
+    pub(crate) yielded: u32,
     /// The cycle at which the warp continues, if it sleeps.
-    pub wake: u64,
+    pub(crate) wake: u64,
     /// Whether lanes have read a clock since this was last asked.
-    pub looked: bool,
+    pub(crate) looked: bool,
     /// What watched instructions found recently.
     found: [Found; 8],
     /// Whether one of `frames`, `arriving` and `found` may be something else than zeros.
     pub(super) marked: bool,
     /// The number of polls in a row that found nothing new.
-    pub polls: u32,
+    pub(crate) polls: u32,
     /// The number of slices in a row that ended with lanes that wait for running lanes.
     pub(super) starved: u32,
     /// The result of the last BAR.RED.
-    pub reduction: u32,
+    pub(crate) reduction: u32,
     /// The number of instructions issued so far.
-    pub issued: u64,
+    pub(crate) issued: u64,
     /// The instructions that a template stands for and that are not counted yet, and how many of them each lane executes.
-    pub ahead: (u32, u32),
+    pub(crate) ahead: (u32, u32),
 }
 
 impl Warp {
+    /// The index of the warp in the CTA.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// The lanes that run together. 0 means that none can run.
+    pub fn active(&self) -> u32 {
+        self.active
+    }
+
     /// Makes a warp that has not begun.
     pub(crate) fn new(index: u32) -> Warp {
         Warp {
@@ -162,9 +174,9 @@ impl Warp {
         unsafe { self.rows.add(d.offset()) }
     }
 
-    /// Reads one lane of a source operand.
+    /// Reads one lane of a source operand. It is one of an instruction of the program that the warp executes.
     #[inline(always)]
-    pub(crate) fn get(&self, s: Src, lane: u32) -> u32 {
+    pub fn get(&self, s: Src, lane: u32) -> u32 {
         debug_assert!(lane < 32);
         // SAFETY: a row has 32 words.
         unsafe { self.src(s).add(lane as usize & 31).read() }
@@ -176,9 +188,9 @@ impl Warp {
         self.rows
     }
 
-    /// All lanes of a source operand.
+    /// All lanes of a source operand. It is one of an instruction of the program that the warp executes.
     #[inline(always)]
-    pub(crate) fn row(&self, s: Src) -> [u32; 32] {
+    pub fn row(&self, s: Src) -> [u32; 32] {
         // SAFETY: a row has 32 words.
         unsafe { self.src(s).cast::<[u32; 32]>().read() }
     }
@@ -227,7 +239,7 @@ impl Warp {
 
     /// The lanes for which a predicate holds. Lanes that are not active may be set too.
     #[inline(always)]
-    pub(crate) fn pred(&self, p: Pred) -> u32 {
+    pub fn pred(&self, p: Pred) -> u32 {
         self.preds[usize::from(p.index & 31)] ^ p.invert as i32 as u32
     }
 
@@ -258,7 +270,7 @@ impl Warp {
     }
 
     /// Whether every lane has exited.
-    pub(crate) fn done(&self) -> bool {
+    pub fn done(&self) -> bool {
         self.live == 0
     }
 
@@ -290,7 +302,7 @@ impl Warp {
 
 /// The numbers of the set bits of a mask, lowest first.
 #[inline(always)]
-pub(crate) fn lanes(mut mask: u32) -> impl Iterator<Item = u32> {
+pub fn lanes(mut mask: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         if mask == 0 {
             return None;

@@ -176,6 +176,12 @@ impl Row {
         (self.notes == Notes::Special).then(|| SPECIAL_REGISTER.of(word))
     }
 
+    /// How many instructions away the place is to which the instruction `word` sends control or may send it.
+    pub fn distance(&self, word: Word) -> Option<i64> {
+        let offset = 4 * self.flow.offset()?.signed(word);
+        (offset % 16 == 0).then_some(1 + offset / 16)
+    }
+
     /// The 12-bit opcodes that this row describes.
     pub fn opcodes(&self) -> impl Iterator<Item = u16> + use<> {
         let (base, forms) = (self.base, self.forms);

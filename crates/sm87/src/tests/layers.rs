@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module, with the modules that it may know.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 7] = [
     ("word", &[]),
     ("num", &[]),
     ("fault", &[]),
@@ -14,8 +14,6 @@ const LAYERS: [(&str, &[&str]); 9] = [
     ("isa", &["word"]),
     ("disasm", &["word", "num", "isa"]),
     ("exec", &["word", "num", "isa", "fault", "launch"]),
-    ("check", &["word", "isa", "launch", "exec"]),
-    ("model", &["word", "isa", "launch", "exec"]),
 ];
 
 fn files(directory: &Path) -> Vec<PathBuf> {

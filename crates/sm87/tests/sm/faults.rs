@@ -1,23 +1,11 @@
 //! Faults have the code, the address and the place that a debugger on a board would read.
 
 use crate::kernel;
-use crate::support::{Arg, Gpu, Kernel};
+use crate::support::{Arg, EXIT, Gpu, Kernel, program};
 use sm87::{Launch, SmFault, Stopped, run};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegra_mm::{Access, FaultKind};
-
-/// A kernel that consists of these instructions only.
-pub fn program(words: &[(u64, u64)]) -> Kernel {
-    let mut text = String::from("registers 16\nshared 256\nstack 0\n");
-    for (lo, hi) in words {
-        text += &format!("{lo:016x} {hi:016x}\n");
-    }
-    Kernel::parse(&text)
-}
-
-/// EXIT.
-pub const EXIT: (u64, u64) = (0x0000_0000_0000_794d, 0x000f_ea00_0380_0000);
 
 fn outcome(launch: &Launch) -> SmFault {
     run(launch).expect_err("a fault").fault

@@ -1,8 +1,8 @@
 //! Where lanes go, who waits for whom, and time: rules that show in counts.
 
-use crate::faults::{EXIT, program};
 use crate::kernel;
 use crate::support::{Arg, Gpu};
+use crate::support::{EXIT, program};
 use sm87::{Launch, RunStats, SmFault, run};
 
 fn group_of(keys: &[i32], thread: usize) -> Vec<usize> {

@@ -1,7 +1,7 @@
 //! Machine code that jumps into the middle of an instruction, which has 16 bytes. Every jump, call and return is refused where it stands.
 
-use crate::faults::{EXIT, program};
 use crate::support::Gpu;
+use crate::support::{EXIT, program};
 use sm87::{SmFault, run};
 
 /// The instructions that go to their target, by opcode; BSSY only names where lanes meet. The target is the number of bytes from the next instruction, or behind RZ.

@@ -3,7 +3,6 @@
 //! The kernels are this project's own CUDA C. They were compiled once and are kept as hex with their source (`data/`).
 
 mod chains;
-mod checker;
 mod differential;
 mod faults;
 mod flow;
@@ -11,7 +10,6 @@ mod jumps;
 mod kernels;
 mod lanes;
 mod litmus;
-mod model;
 mod mutants;
 mod rare;
 mod silicon;

@@ -6,10 +6,10 @@
 //! if one of their modifiers had another value. Every mutant must change the result, or stop the program, or be listed as one
 //! that cannot be seen.
 
-use crate::faults::{EXIT, program};
 use crate::flow::walked;
 use crate::kernel;
 use crate::support::{Arg, BASE, Buffer, Gpu, Kernel};
+use crate::support::{EXIT, program};
 use sm87::isa::{Isa, ROWS, Row};
 use sm87::{Stopped, Word};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Instructions that compilers emit rarely.
 
-use crate::faults::{EXIT, program};
 use crate::kernel;
 use crate::support::{Arg, Gpu, clock};
+use crate::support::{EXIT, program};
 use sm87::{Launch, SmFault, Stopped, run};
 
 fn saturate(x: i32, low: i32, high: i32, bits: u32) -> u32 {

@@ -219,12 +219,24 @@ macro_rules! kernel {
     ($name:literal) => {
         $crate::support::Kernel::parse(include_str!(concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/tests/sm/data/",
+            "/../sm87/tests/sm/data/",
             $name,
             ".hex"
         )))
     };
 }
+
+/// A kernel that consists of these instructions only.
+pub fn program(words: &[(u64, u64)]) -> Kernel {
+    let mut text = String::from("registers 16\nshared 256\nstack 0\n");
+    for (lo, hi) in words {
+        text += &format!("{lo:016x} {hi:016x}\n");
+    }
+    Kernel::parse(&text)
+}
+
+/// EXIT.
+pub const EXIT: (u64, u64) = (0x0000_0000_0000_794d, 0x000f_ea00_0380_0000);
 
 /// Pseudo-random numbers, which are the same in every run.
 pub struct Noise(pub u64);

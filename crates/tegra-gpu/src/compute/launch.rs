@@ -14,7 +14,10 @@ use super::checks::{self, Setting};
 use super::pcas;
 use super::qmd::Qmd;
 use super::sked::Scheduled;
-use sm87::{ErrorRegisters, Estimate, Launch, Limits, Model, RunStats, Site, SmFault, Stopped, Told};
+use sm87::observe::Observer;
+use sm87::{ErrorRegisters, Launch, Limits, RunStats, Site, SmFault, Stopped, Told};
+use sm87_check::Watch;
+use sm87_model::{Estimate, Model};
 use std::sync::Arc;
 use tegra_hw::{Awakening, Fault, Insight, SmError};
 use tegrarm_abi::methods::compute::*;
@@ -183,9 +186,10 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
             ..Limits::default()
         },
     };
-    let checker = turn.config.reports.as_ref().map(|reports| reports.checker());
+    let watch = turn.config.reports.as_ref().map(|reports| Watch::new(&reports.checker()));
     let model = turn.config.speeds.map(|speeds| Model::new(pace::machine(speeds), &launch));
-    let result = sm87::run_observed(&launch, checker.as_ref(), model.as_ref());
+    let observers = [watch.as_ref().map(|w| w as &dyn Observer), model.as_ref().map(|m| m as &dyn Observer)];
+    let result = sm87::run_observed(&launch, &observers.into_iter().flatten().collect::<Vec<_>>());
     let estimate = model.and_then(|model| model.estimate());
     if result.is_ok() {
         work.took(pace::grid_ns(estimate));

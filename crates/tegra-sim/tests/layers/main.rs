@@ -46,6 +46,10 @@ fn the_page_keeps_its_promises() {
         ("tegra-gpu", "tegra-kernel"),
         ("sm87", "tegra-hw"),
         ("sm87", "tegra-kernel"),
+        ("sm87", "sm87-check"),
+        ("sm87", "sm87-model"),
+        ("sm87-check", "sm87-model"),
+        ("sm87-model", "sm87-check"),
         ("tegra-mm", "tegrarm-kmd"),
     ] {
         assert!(!reaches(from, to), "{from} reaches {to}");

@@ -17,8 +17,8 @@ const COUNT: u32 = 8;
 const NUMBER_REG: u16 = 1;
 const COUNT_REG: u16 = 2;
 
-/// The barrier's number and the number of threads.
-pub(crate) fn named(w: &Warp, u: &Uop, exec: u32) -> (u32, u32) {
+/// The number of the barrier that the lanes in `exec` come to with this instruction, and the number of threads. 0 threads are all of the CTA.
+pub fn named(w: &Warp, u: &Uop, exec: u32) -> (u32, u32) {
     let x = w.get(u.a, exec.trailing_zeros());
     let number = if u.aux & NUMBER_REG != 0 { x & 0xffff } else { u.imm };
     let count = match (u.aux & COUNT_REG != 0, u.aux & NUMBER_REG != 0) {
@@ -30,7 +30,7 @@ pub(crate) fn named(w: &Warp, u: &Uop, exec: u32) -> (u32, u32) {
 }
 
 /// Whether the lanes wait there. BAR.ARV only reports that they came.
-pub(crate) fn waits(u: &Uop) -> bool {
+pub fn waits(u: &Uop) -> bool {
     u.mods & MODE != 1
 }
 

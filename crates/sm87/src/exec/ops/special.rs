@@ -133,7 +133,7 @@ pub(crate) fn cs2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 pub(crate) fn s2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let d = l.udst();
-    Ok(Uop { d, imm: l.bits(72, 8), aux: crate::exec::alu::UNIFORM, ..l.uop(reader(l)) })
+    Ok(Uop { d, imm: l.bits(72, 8), aux: crate::exec::uop::UNIFORM, ..l.uop(reader(l)) })
 }
 
 /// R2UR.

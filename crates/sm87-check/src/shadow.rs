@@ -1,17 +1,16 @@
 //! Which lanes of which rows hold values that were never written.
 
 use super::operands::{Operands, Registers};
-use crate::exec::rows;
-use crate::exec::uop::Uop;
-use crate::exec::warp::lanes as each;
-use crate::isa::Does;
+use sm87::isa::Does;
+use sm87::observe::lanes as each;
+use sm87::observe::{REGISTER, Uop, pred};
 
 /// The rows of a warp.
-const ROWS: usize = rows::REGISTER as usize + 256 + 4;
+const ROWS: usize = REGISTER as usize + 256 + 4;
 /// Every bit of every lane.
 pub(crate) const ALL_BITS: [u32; 32] = [u32::MAX; 32];
 /// The predicates of a warp.
-const PREDICATES: usize = rows::pred::COUNT;
+const PREDICATES: usize = pred::COUNT;
 
 /// What is known of a row or a predicate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +74,10 @@ impl Shadow {
     pub(crate) fn reads(&self, u: &Uop, operands: &Operands) -> bool {
         self.any
             && (operands.rows().any(|row| self.rows[row].lanes != 0)
-                || [u.guard, u.ps, u.pt].iter().any(|p| self.predicates[usize::from(p.index)].lanes != 0))
+                || [u.guard()]
+                    .iter()
+                    .chain(&u.predicate_sources())
+                    .any(|p| self.predicates[usize::from(p.index)].lanes != 0))
     }
 
     /// What an instruction writes is written.
@@ -85,10 +87,10 @@ impl Shadow {
         }
         for row in operands.written() {
             // A uniform register is written as a whole.
-            self.rows[row].forget(if row < rows::REGISTER as usize { u32::MAX } else { exec });
+            self.rows[row].forget(if row < REGISTER as usize { u32::MAX } else { exec });
         }
-        for p in [u.pd, u.pe] {
-            self.predicates[usize::from(p)].forget(if p >= rows::pred::UNIFORM { u32::MAX } else { exec });
+        for p in u.predicate_destinations() {
+            self.predicates[usize::from(p)].forget(if p >= pred::UNIFORM { u32::MAX } else { exec });
         }
         if operands.is(Does::SetsPredicates) {
             self.predicates.iter_mut().for_each(|p| p.forget(exec));

@@ -5,7 +5,7 @@
 
 use super::machine::Unit;
 use super::step::{Kind, NONE, Step};
-use crate::exec::uop::Uop;
+use sm87::observe::Pred;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -87,11 +87,11 @@ impl Segments {
     }
 
     /// The instruction of each segment that gets another handler. It is one that is always executed, if there is one.
-    pub(super) fn heads(&self, uops: &[Uop]) -> Vec<bool> {
+    pub(super) fn heads(&self, guard: impl Fn(u32) -> Pred) -> Vec<bool> {
         let mut heads = vec![false; self.of.len()];
         for segment in &self.all {
             let mut plain = segment.at.clone().filter(|_| segment.first.is_none());
-            let head = plain.find(|&at| uops[at as usize].guard.is_always_true()).unwrap_or(segment.at.start);
+            let head = plain.find(|&at| guard(at).is_always_true()).unwrap_or(segment.at.start);
             heads[head as usize] = true;
         }
         heads

@@ -1,10 +1,18 @@
 //! The checker looks at a launch, and changes nothing of it.
 
-use crate::faults::{EXIT, program};
-use crate::kernel;
-use crate::support::{Arg, Gpu};
-use sm87::{Checker, Checks, Kind, run, run_observed};
+#[path = "../../sm87/tests/sm/support.rs"]
+#[allow(dead_code, reason = "the tests of the engine use more of it")]
+mod support;
+
+use sm87::{Launch, RunStats, run, run_observed};
+use sm87_check::{Checker, Checks, Kind, Watch};
 use std::sync::Arc;
+use support::{Arg, EXIT, Gpu, program};
+
+/// Runs a launch that the checker looks at.
+fn checked(launch: &Launch, checker: &Arc<Checker>) -> RunStats {
+    run_observed(launch, &[&Watch::new(checker)]).expect("no fault")
+}
 
 const EVERYTHING: Checks = Checks { memory: true, init: true, race: true, sync: true };
 
@@ -17,7 +25,7 @@ fn found(checks: Checks, (len, count): (usize, i32), written: bool) -> Vec<Kind>
     let z = gpu.alloc(4 * len);
     let args = [Arg::Ptr(&z), Arg::Ptr(&x), Arg::Ptr(&y), Arg::Int(count)];
     let launch = gpu.launch(&kernel!("vector_add"), [4, 1, 1], [256, 1, 1], &args);
-    let stats = run_observed(&launch, Some(&checker), None).expect("no fault");
+    let stats = checked(&launch, &checker);
     let (sums, reports) = (z.read::<f32>(len), checker.take());
     assert_eq!(sums, (0..len).map(|i| if written { 2.0 * i as f32 } else { 0.0 }).collect::<Vec<_>>());
     let alone = run(&launch).expect("no fault");
@@ -58,7 +66,7 @@ fn a_barrier_behind_a_pointer_is_known_as_one() {
         let kernel = program(&[&[mov(4, 16), mov(5, 0), call, EXIT], behind, &[EXIT]].concat());
         let (mut gpu, checker) = (Gpu::default(), Arc::new(Checker::new(Checks { race: true, ..Checks::default() })));
         let launch = gpu.launch(&kernel, [1, 1, 1], [64, 1, 1], &[]);
-        run_observed(&launch, Some(&checker), None).expect("no fault");
+        checked(&launch, &checker);
         checker.take().into_iter().map(|report| report.kind).collect::<Vec<_>>()
     };
     assert_eq!(found(&[load, count, arrive]), []);

@@ -2,10 +2,10 @@
 
 use super::machine::Unit;
 use super::table::{self, SCHEDULERS};
-use crate::isa::cost::Class;
-use crate::isa::memory::Shape;
-use crate::isa::{Datapath, Does, Flow, Row};
-use crate::word::Word;
+use sm87::Word;
+use sm87::isa::cost::Class;
+use sm87::isa::memory::Shape;
+use sm87::isa::{Datapath, Does, Flow, Row};
 
 /// What an instruction does besides using its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,9 +110,9 @@ fn costs(row: &Row, word: Word) -> (Unit, u16, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::cost::{Elements, Matrix};
-    use crate::isa::memory::{Access, Memory, Size, Space};
-    use crate::isa::{self, Bits, Effects, ROWS};
+    use sm87::isa::cost::{Elements, Matrix};
+    use sm87::isa::memory::{Access, Memory, Size, Space};
+    use sm87::isa::{self, Bits, Effects, ROWS};
 
     #[test]
     fn a_new_row_costs_what_its_class_says() {

@@ -1,9 +1,7 @@
 //! What memory holds where an instruction is about to store: nobody can tell a store of the same value from no store.
 
-use crate::exec::access::{Access, Memory, Span};
-use crate::exec::env::Env;
-use crate::exec::uop::Uop;
-use crate::exec::warp::Warp;
+use sm87::observe::access::{Access, Memory, Span};
+use sm87::observe::{Env, Uop, Warp};
 use std::ops::Range;
 use std::sync::Arc;
 use tegra_mm::Backing;
@@ -20,7 +18,7 @@ impl Place {
     /// Reads what global memory holds.
     fn read(&mut self, env: &Env<'_>, at: u64, bytes: &mut [u8]) -> bool {
         if !self.addresses.contains(&at) {
-            let Some(extent) = env.launch.table.find(at) else { return false };
+            let Some(extent) = env.launch().table.find(at) else { return false };
             let (addresses, backing) = (extent.va..extent.end(), extent.backing.clone());
             *self = Place { addresses, backing, offset: extent.offset };
         }
@@ -52,7 +50,7 @@ impl Stored {
     pub(super) fn before(&mut self, place: &mut Place, env: &Env<'_>, span: Span, access: &Access) -> Option<&[u8]> {
         let len = access.len as usize;
         let mut read = |memory: Memory, at: u64, bytes: &mut [u8]| match memory {
-            Memory::Shared => env.shared.peek(at as u32, bytes),
+            Memory::Shared => env.read_shared(at as u32, bytes),
             _ => place.read(env, at, bytes),
         };
         if span.dense {
@@ -71,7 +69,7 @@ impl Stored {
 /// Whether these are the bytes that a lane stores.
 #[inline(always)]
 pub(super) fn holds(w: &Warp, u: &Uop, lane: u32, bytes: &[u8]) -> bool {
-    let word = |i: usize| w.get(u.b.plus(i as u32), lane).to_le_bytes();
+    let word = |i: usize| w.get(u.b().plus(i as u32), lane).to_le_bytes();
     bytes.chunks(4).enumerate().all(|(i, bytes)| match <[u8; 4]>::try_from(bytes) {
         Ok(four) => four == word(i),
         Err(_) => word(i).starts_with(bytes),

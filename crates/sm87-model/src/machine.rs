@@ -1,8 +1,8 @@
-//! What a grid would take on a board: the machine that is modelled, and the estimate, which `exec::model` makes. A launch that
+//! What a grid would take on a board: the machine that is modelled, and the estimate. A launch that
 //! names a [`Machine`] is executed with a copy of its program in which every instruction is accounted for. Other launches
 //! know nothing of it.
 
-/// The figures of a module. What all GPUs with sm_87 have in common stands in the tables of `exec::model`.
+/// The figures of a module. What all GPUs with sm_87 have in common stands in `table`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The frequency of the GPU's clock, in Hz.

@@ -1,8 +1,13 @@
 //! The model of a grid's time. The kernels are limited by one thing each, for which NVIDIA has published how fast it is.
 
-use crate::kernel;
-use crate::support::{Arg, Gpu, Kernel};
-use sm87::{Estimate, Launch, Limits, Machine, Model, Unit, run_observed};
+#[path = "../../sm87/tests/sm/support.rs"]
+#[allow(dead_code, reason = "the tests of the engine use more of it")]
+mod support;
+
+use sm87::observe::Observer;
+use sm87::{Launch, Limits, run_observed};
+use sm87_model::{Estimate, Machine, Model, Unit};
+use support::{Arg, Gpu, Kernel};
 
 /// The Jetson AGX Orin 64 GB.
 const ORIN: Machine =
@@ -12,7 +17,7 @@ const PEAK: f64 = 2048.0 * 2.0 * 1.3e9;
 
 fn estimated(launch: Launch) -> Estimate {
     let model = Model::new(ORIN, &launch);
-    run_observed(&launch, None, Some(&model)).expect("no fault");
+    run_observed(&launch, &[&model]).expect("no fault");
     model.estimate().expect("the launch has ended")
 }
 
@@ -152,7 +157,8 @@ fn results_and_counts_are_those_without_a_model() {
         let launch = gpu.launch(&kernel!("model_products"), [48, 1, 1], [512, 1, 1], &args);
         let launch = Launch { limits: Limits { threads: 1, ..launch.limits.clone() }, ..launch };
         let model = machine.map(|machine| Model::new(machine, &launch));
-        let stats = run_observed(&launch, None, model.as_ref()).expect("no fault");
+        let observers: Vec<&dyn Observer> = model.iter().map(|model| model as &dyn Observer).collect();
+        let stats = run_observed(&launch, &observers).expect("no fault");
         assert_eq!(model.and_then(|model| model.estimate()).is_some(), machine.is_some());
         stats
     });

@@ -15,7 +15,7 @@ enum Relation {
     Apart,
 }
 
-/// The access that is made now, to shared memory or to the world's.
+/// The access that is made now, to shared or global memory.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Now {
     pub event: Event,

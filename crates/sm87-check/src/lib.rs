@@ -1,4 +1,6 @@
-//! The checker's view of a CTA: an [`Inspector`] looks at instructions before they are executed.
+//! The checker: it looks at the instructions of a launch before they are executed, and reports what is wrong with its program.
+//!
+//! [`Watch`] is an observer of one launch ([`sm87::run_observed`]), and [`Checker`] keeps the reports of many. No file of the engine knows it.
 //!
 //! ```text
 //!   mod       which instructions are looked at     report   what is looked for, and what was found
@@ -33,15 +35,6 @@ mod written;
 
 pub use report::{Checker, Checks, Kind, Party, Report};
 
-use crate::exec::access::{self, Access, Span};
-use crate::exec::env::Env;
-use crate::exec::image::{Fetch, Image};
-use crate::exec::observe::{Chosen, CtaObserver, Observer, Step};
-use crate::exec::uop::{Flow, Uop};
-use crate::exec::warp::Warp;
-use crate::isa;
-use crate::launch::Launch;
-use crate::word::Word;
 use init::Init;
 use limits::Limits;
 use operands::Program;
@@ -49,6 +42,11 @@ use parking_lot::Mutex;
 use plan::Plan;
 use race::{Races, World};
 use report::Place;
+use sm87::Launch;
+use sm87::Word;
+use sm87::isa;
+use sm87::observe::access::{self, Access, Span};
+use sm87::observe::{Chosen, CtaObserver, Env, Fetch, Flow, Image, Observer, Step, Uop, Warp};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -68,8 +66,8 @@ struct Looked {
 impl Looked {
     /// What to look at in a program.
     fn at(image: &Image, checks: Checks) -> Looked {
-        let (uops, word) = (&image.uops, |at: u32| Word(image.word(at)));
-        let plan = |u: &Uop| match isa::lookup(word(u.at)).map_or(Plan::Nothing, |row| Plan::of(row, word(u.at))) {
+        let word = |at: u32| Word(image.word(at));
+        let plan = |at: u32| match isa::lookup(word(at)).map_or(Plan::Nothing, |row| Plan::of(row, word(at))) {
             Plan::Access(_) if !checks.memory && !checks.race && !checks.init => Plan::Nothing,
             Plan::Barrier(_) if !checks.sync && !checks.race => Plan::Nothing,
             Plan::Warpsync if !checks.sync => Plan::Nothing,
@@ -77,8 +75,8 @@ impl Looked {
             plan => plan,
         };
         let mut code = DefaultHasher::new();
-        uops.iter().for_each(|u| word(u.at).hash(&mut code));
-        let plans = uops.iter().map(plan).collect();
+        (0..image.len()).for_each(|at| word(at).hash(&mut code));
+        let plans = (0..image.len()).map(plan).collect();
         let program = if checks.init { OnceLock::from(Program::of(image)) } else { OnceLock::new() };
         Looked { plans, code: code.finish(), program: Arc::new(program), whole: false }
     }
@@ -106,15 +104,16 @@ fn looked(image: &Image) -> &Looked {
 }
 
 /// The checker of one launch.
-pub(crate) struct Watch {
+#[derive(Debug)]
+pub struct Watch {
     checker: Arc<Checker>,
     /// What all CTAs of the launch know.
     world: Arc<Mutex<World>>,
 }
 
 impl Watch {
-    /// A launch begins.
-    pub(crate) fn new(checker: &Arc<Checker>) -> Watch {
+    /// A launch begins, about which the checker reports.
+    pub fn new(checker: &Arc<Checker>) -> Watch {
         Watch { checker: checker.clone(), world: Arc::default() }
     }
 }
@@ -122,7 +121,7 @@ impl Watch {
 impl Observer for Watch {
     fn choose(&self, image: &Image, _: &mut Fetch<'_>) -> Chosen {
         let looked = Looked::at(image, self.checker.checks());
-        let which = (0..image.uops.len() as u32).map(|at| looked.has(at)).collect();
+        let which = (0..image.len()).map(|at| looked.has(at)).collect();
         Chosen { which, notes: Arc::new(looked) }
     }
 
@@ -139,7 +138,7 @@ impl CtaObserver for Inspector {
     /// Looks at an instruction, executes it, and follows what it makes of values that were never written.
     fn step(&mut self, step: &mut Step<'_, '_>) -> Flow {
         let (w, env, u) = step.parts();
-        let plan = looked(&env.image).plan(u.at);
+        let plan = looked(env.image()).plan(u.at());
         if plan != Plan::Nothing && !self.inspect(w, env, u, step.exec(), plan) {
             return step.asks_for_another_program();
         }
@@ -151,9 +150,9 @@ impl CtaObserver for Inspector {
         if !std::mem::take(&mut self.init.as_mut()?.wants) {
             return None;
         }
-        let (image, of) = (&env.image, looked(&env.image));
+        let (image, of) = (env.image(), looked(env.image()));
         let mut world = self.world.lock();
-        let is_it = |known: &&Arc<Image>| looked(known).code == of.code && known.entry == image.entry;
+        let is_it = |known: &&Arc<Image>| looked(known).code == of.code && known.entry() == image.entry();
         if let Some(known) = world.whole.as_ref().filter(is_it) {
             return Some(known.clone());
         }
@@ -244,8 +243,8 @@ impl Inspector {
 
     /// If the program has grown, its new code may use memory in other ways.
     fn grows(&mut self, env: &Env<'_>) {
-        if env.image_len != self.known {
-            (self.known, self.limits) = (env.image_len, Limits::of(env.launch, &env.image));
+        if env.image().len() != self.known {
+            (self.known, self.limits) = (env.image().len(), Limits::of(env.launch(), env.image()));
         }
     }
 
@@ -262,8 +261,8 @@ impl Inspector {
 
     /// Looks at an instruction. The result is false if it must not be executed yet.
     fn inspect(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32, plan: Plan) -> bool {
-        let (checks, warp) = (self.shared.checks(), w.index as usize);
-        self.begin(env.ctaid, env.launch);
+        let (checks, warp) = (self.shared.checks(), w.index() as usize);
+        self.begin(env.ctaid(), env.launch());
         self.grows(env);
         if let Some(races) = &mut self.races {
             races.order.goes_on(warp);
@@ -315,15 +314,14 @@ impl Inspector {
         other: u32,
         make: impl FnOnce(&dyn Fn(Part) -> Party) -> (String, Vec<Party>),
     ) {
-        let program = looked(&env.image).code;
+        let program = looked(env.image()).code;
         if !self.shared.is_new(Place { kind, program, at: [env.pc(at), env.pc(other)], which }) {
             return;
         }
         let party = |part: Part| {
-            let tids = env.tids.get(part.warp as usize);
-            let thread = tids.map_or([0; 3], |of| [0, 1, 2].map(|axis| of[axis].0[part.lane as usize & 31]));
-            let (pc, word) = (env.pc(part.at), env.image.word(part.at));
-            Party { what: part.what, pc, word, block: part.block.unwrap_or(env.ctaid), thread }
+            let thread = env.thread(part.warp, part.lane).unwrap_or_default();
+            let (pc, word) = (env.pc(part.at), env.image().word(part.at));
+            Party { what: part.what, pc, word, block: part.block.unwrap_or(env.ctaid()), thread }
         };
         let (title, parties) = make(&party);
         self.shared.add(Report { kind, title, parties });

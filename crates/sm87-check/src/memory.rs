@@ -3,12 +3,8 @@
 use super::limits::Limits;
 use super::report::Kind;
 use super::{Inspector, Part, looked};
-use crate::exec::access::{Access, Memory};
-use crate::exec::env::Env;
-use crate::exec::rows::Src;
-use crate::exec::uop::Uop;
-use crate::exec::warp::Warp;
-use crate::launch::Launch;
+use sm87::observe::access::{Access, Memory};
+use sm87::observe::{Env, Uop, Warp};
 use tegra_mm::{Extent, PageTable};
 
 /// An address is near a buffer up to this distance.
@@ -53,16 +49,16 @@ impl Inspector {
     /// Looks at an access before it is made.
     pub(super) fn bounds(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, access: &Access) {
         let wrong = match access.memory {
-            Memory::Global => self.outside_of_buffers(&env.launch.table, access),
+            Memory::Global => self.outside_of_buffers(&env.launch().table, access),
             Memory::Shared => self.limits.outside_of_shared(access),
-            Memory::Local => self.limits.outside_of_frames(w, env.launch, access),
+            Memory::Local => self.limits.outside_of_frames(w, env, access),
         };
         let Some((which, wrong)) = wrong.filter(|_| !self.is_wider_than_used(env, u, access)) else { return };
-        self.report(env, Kind::Memory, which, u.at, |party| {
+        self.report(env, Kind::Memory, which, u.at(), |party| {
             let (memory, what, at) = (access.memory.name(), access.what(), access.at);
             let title = format!("{memory} {what} of {} bytes at {at:#x}, {}", access.len, wrong());
             let lane = access.lane;
-            (title, vec![party(Part { what: what.to_owned(), warp: w.index, lane, at: u.at, block: None })])
+            (title, vec![party(Part { what: what.to_owned(), warp: w.index(), lane, at: u.at(), block: None })])
         });
     }
 
@@ -72,15 +68,15 @@ impl Inspector {
         if access.memory != Memory::Global || access.writes {
             return false;
         }
-        let Some(extent) = env.launch.table.find(access.at) else { return false };
+        let Some(extent) = env.launch().table.find(access.at) else { return false };
         let inside = (extent.va + used(extent)).saturating_sub(access.at);
-        let program = looked(&env.image).program(&env.image);
+        let program = looked(env.image()).program(env.image());
         // Every thread may make this load, and the program is the same for all of them.
         let mut is_read = |row| {
-            let known = self.read_behind.entry((env.pc(u.at), row));
-            *known.or_insert_with(|| program.is_read_behind(&env.image, u.at, row))
+            let known = self.read_behind.entry((env.pc(u.at()), row));
+            *known.or_insert_with(|| program.is_read_behind(env.image(), u.at(), row))
         };
-        let mut words = program.at(u.at).written().zip((4..).step_by(4));
+        let mut words = program.at(u.at()).written().zip((4..).step_by(4));
         inside > 0 && !words.any(|(row, end)| end > inside && is_read(row))
     }
 
@@ -163,15 +159,16 @@ impl Limits {
     }
 
     /// The frames of a thread are between its stack pointer, R1, and the one that the kernel began with.
-    fn outside_of_frames<'t>(&self, w: &Warp, launch: &Launch, access: &Access) -> Wrong<'t> {
+    fn outside_of_frames<'t>(&self, w: &Warp, env: &Env<'_>, access: &Access) -> Wrong<'t> {
         let (at, end) = (access.at, access.at + u64::from(access.len));
+        let launch = env.launch();
         let (low, high) = (u64::from(launch.local_low), LOCAL - u64::from(launch.local_high));
         if !(end <= low || at >= high && end <= LOCAL) {
             let bytes = u64::from(launch.local_low) + u64::from(launch.local_high);
             return Some((0, Box::new(move || format!("outside of the {bytes} bytes of local memory of a thread"))));
         }
         let stack = self.stack.filter(|_| at >= high).map(u64::from);
-        let (Some(first), pointer) = (stack, u64::from(w.get(Src::reg(1), access.lane))) else { return None };
+        let (Some(first), pointer) = (stack, u64::from(env.register(w, 1, access.lane))) else { return None };
         if end > first {
             let over = end - first.max(at);
             let why = move || format!("of which {over} are past the end of the thread's frames at {first:#x}");

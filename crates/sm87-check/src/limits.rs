@@ -1,11 +1,10 @@
 //! How far the shared and the local memory of a launch reach, as its driver says in constant bank 0
 //! (docs/hardware/gpu-launch-abi.md#constant-bank-0). What a driver does not say is taken from the launch descriptor.
 
-use crate::exec::image::Image;
-use crate::exec::mem::Tlb;
-use crate::isa;
-use crate::launch::Launch;
-use crate::word::Word;
+use sm87::Launch;
+use sm87::Word;
+use sm87::isa;
+use sm87::observe::{self, Image};
 
 /// Offsets in bank 0: the stack pointer, the size of the reserved shared memory, and the size of a kernel's arrays.
 const STACK: u32 = 0x28;
@@ -37,8 +36,7 @@ impl Limits {
         let word = |offset: u64| {
             let bank = launch.banks[0].filter(|bank| offset + 4 <= bank.size.into())?;
             let mut bytes = [0; 4];
-            Tlb::new(&launch.table, [0, 0]).read(bank.va + offset, &mut bytes).ok()?;
-            Some(u32::from_le_bytes(bytes))
+            observe::read(&launch.table, bank.va + offset, &mut bytes).then(|| u32::from_le_bytes(bytes))
         };
         let total = launch.shared_bytes;
         let reserve = word(RESERVED).filter(|&bytes| bytes == KNOWN_RESERVE && bytes <= total).unwrap_or(0);
@@ -46,7 +44,7 @@ impl Limits {
         let exact = |bytes: &u32| reserve > 0 && bytes.next_multiple_of(UNIT) == rounded;
         let arrays = word(ARRAYS).filter(exact).unwrap_or(rounded);
         let reserved = if finds_reserve(image) { rounded.into()..total.into() } else { 0..0 };
-        let loads = image.pool.constants.contains(&(0, STACK));
+        let loads = image.uses_constant(0, STACK);
         let stack = loads.then(|| word(STACK.into())).flatten().filter(|&pointer| pointer > 0);
         let objects = words(image).any(arrives);
         Limits { arrays, reserved, stack, objects }

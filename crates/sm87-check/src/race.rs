@@ -11,12 +11,9 @@ use super::report::Kind;
 use super::stored::{Place, Stored, holds};
 use super::written::Pages;
 use super::{Inspector, Part};
-use crate::exec::access::{Access, Memory, Span};
-use crate::exec::env::Env;
-use crate::exec::image::Image;
-use crate::exec::uop::Uop;
-use crate::exec::warp::Warp;
-use crate::isa::memory::{Shape, Space};
+use sm87::isa::memory::{Shape, Space};
+use sm87::observe::access::{Access, Memory, Span};
+use sm87::observe::{Env, Image, Uop, Warp};
 use std::sync::Arc;
 
 /// What was told through a word of global memory.
@@ -262,12 +259,12 @@ impl Inspector {
     pub(super) fn races(&mut self, world: &mut World, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape) {
         let Some(mut races) = self.races.take() else { return };
         races.execution = races.execution.wrapping_add(1);
-        let warp = w.index as usize;
+        let warp = w.index() as usize;
         let mut event = Event {
-            at: env.pc(u.at).wrapping_sub(env.launch.code) as u32,
+            at: env.pc(u.at()).wrapping_sub(env.launch().code) as u32,
             cta: races.cta,
             since: races.execution,
-            warp: w.index as u8,
+            warp: w.index() as u8,
             strong: shape.strong,
             ..Event::default()
         };
@@ -325,20 +322,21 @@ impl Inspector {
 
     fn report_race(&self, w: &Warp, env: &Env<'_>, u: &Uop, access: &Access, word: u64, conflict: &Conflict) {
         let with = &conflict.with;
-        let other = env.target(env.launch.code.wrapping_add_signed(with.at as i32 as i64)).unwrap_or(u.at);
-        self.report_pair(env, Kind::Race, 0, u.at, other, |party| {
+        let other = env.target(env.launch().code.wrapping_add_signed(with.at as i32 as i64)).unwrap_or(u.at());
+        self.report_pair(env, Kind::Race, 0, u.at(), other, |party| {
             let memory = access.memory.name();
-            let [x, y, _] = env.launch.grid.map(|n| n.max(1));
+            let [x, y, _] = env.launch().grid.map(|n| n.max(1));
             let block = [with.cta % x, with.cta / x % y, with.cta / x / y];
-            let ctaid = env.ctaid;
+            let ctaid = env.ctaid();
             let why = match () {
                 () if block != ctaid => "of blocks that nothing orders",
-                () if u32::from(with.warp) == w.index => "of one instruction, with different values",
+                () if u32::from(with.warp) == w.index() => "of one instruction, with different values",
                 () => "of warps with no barrier between them",
             };
             let title = format!("{memory} memory at {word:#x} is accessed by threads {why}");
             let did = if conflict.wrote { "store" } else { "load" };
-            let now = Part { what: access.what().to_owned(), warp: w.index, lane: access.lane, at: u.at, block: None };
+            let now =
+                Part { what: access.what().to_owned(), warp: w.index(), lane: access.lane, at: u.at(), block: None };
             let (warp, lane) = (with.warp.into(), conflict.lane.into());
             let before = Part { what: format!("earlier {did}"), warp, lane, at: other, block: Some(block) };
             (title, vec![party(now), party(before)])
@@ -348,7 +346,7 @@ impl Inspector {
 
 /// Whether the lanes of one instruction store one value to one place. Accesses of one instruction have one size, and are aligned.
 fn stores_the_same(w: &Warp, u: &Uop, access: &Access, other: &Conflict) -> bool {
-    let value = |lane: u32| (0..access.len.div_ceil(4)).map(move |i| w.get(u.b.plus(i), lane));
+    let value = |lane: u32| (0..access.len.div_ceil(4)).map(move |i| w.get(u.b().plus(i), lane));
     let bits = if access.len < 4 { (1 << (8 * access.len)) - 1 } else { u32::MAX };
     other.at_once && value(access.lane).zip(value(other.lane.into())).all(|(a, b)| (a ^ b) & bits == 0)
 }

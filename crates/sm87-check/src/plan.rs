@@ -1,8 +1,8 @@
 //! What the checker must know of an instruction, read once when a launch is prepared.
 
-use crate::isa::memory::{Scope, Shape};
-use crate::isa::{Does, End, Flow, Row};
-use crate::word::Word;
+use sm87::Word;
+use sm87::isa::memory::{Scope, Shape};
+use sm87::isa::{Does, End, Flow, Row};
 
 /// What the checker looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::effects::Effects;
-    use crate::isa::memory::{Access, Memory, Size, Space};
-    use crate::isa::{self, Bits};
+    use sm87::isa::effects::Effects;
+    use sm87::isa::memory::{Access, Memory, Size, Space};
+    use sm87::isa::{self, Bits};
 
     /// An instruction of the table, and its row.
     fn move_of_a_register() -> (Word, &'static Row) {

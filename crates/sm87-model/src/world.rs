@@ -3,7 +3,7 @@
 use super::machine::{Estimate, Machine, Unit};
 use super::memory::{Cache, Shared};
 use super::table::{self, FILL, SCHEDULERS, SLICE};
-use crate::launch::Launch;
+use sm87::Launch;
 
 /// The ways of the caches. NVIDIA does not say how many there are.
 const L1_WAYS: usize = 4;

@@ -6,7 +6,7 @@
 //!    ├ step      what must be known of an instruction      table   the figures of sm_87, with their sources
 //!    ├ timeline  when a warp issues its instructions
 //!    ├ memory    lines, sectors, caches and banks
-//!    └ world     SMs, and the estimate
+//!    └ world   SMs, and the estimate
 //! ```
 //!
 //! A launch that names no machine has no meter and no such copy, so that it executes what it always executed. The numbers of a
@@ -21,19 +21,17 @@ mod world;
 
 pub use machine::{Estimate, Machine, Unit};
 
-use crate::exec::access::{self, Access, Addresses, Memory};
-use crate::exec::env::Env;
-use crate::exec::image::{Fetch, Image};
-use crate::exec::observe::{Chosen, CtaObserver, Observer, Step as Instruction};
-use crate::exec::ops::barrier;
-use crate::exec::uop::{Flow, Uop};
-use crate::exec::warp::{Warp, lanes};
-use crate::isa;
-use crate::isa::memory::{Shape, Space};
-use crate::launch::Launch;
 use memory::{Lines, Touch, Way};
 use parking_lot::Mutex;
 use segment::Segments;
+use sm87::Launch;
+use sm87::isa;
+use sm87::isa::memory::{Shape, Space};
+use sm87::observe::access::{self, Access, Addresses, Memory};
+use sm87::observe::{
+    Chosen, CtaObserver, Env, Fetch, Flow, Image, Observer, Step as Instruction, Uop, Warp, lanes, named_barrier,
+    waits_at_barrier,
+};
 use std::sync::Arc;
 use step::{Kind, Step};
 use table::{SCHEDULERS, SHARED_LOAD, SHARED_STORE};
@@ -67,11 +65,11 @@ impl Model {
 impl Observer for Model {
     /// Every instruction is accounted for, but only the heads of segments are looked at.
     fn choose(&self, image: &Image, fetch: &mut Fetch<'_>) -> Chosen {
-        let first = -i64::from(image.entry);
+        let first = -i64::from(image.entry());
         let word = |at: u32| fetch(first + i64::from(at)).unwrap_or_default();
         let steps: Vec<_> = (0..image.len()).map(word).map(|word| Step::of(isa::lookup(word), word)).collect();
         let segments = Segments::new(&steps, &image.targets());
-        let heads = segments.heads(&image.uops).into_iter().zip(0..);
+        let heads = segments.heads(|at| image.guard(at)).into_iter().zip(0..);
         let which = heads.map(|(is_head, at)| is_head && image.word(at) != 0).collect();
         Chosen { which, notes: Arc::new(segments) }
     }
@@ -162,19 +160,19 @@ impl Meter {
 
     /// Accounts for a segment before the lanes in `exec` execute its first instruction.
     fn segment(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32) {
-        let Some(segments) = env.image.notes::<Segments>() else { return };
-        let Some(&number) = segments.of.get(u.at as usize) else { return };
-        let next = self.warp(w.index).next;
+        let Some(segments) = env.image().notes::<Segments>() else { return };
+        let Some(&number) = segments.of.get(u.at() as usize) else { return };
+        let next = self.warp(w.index()).next;
         if let Some(next) = next.filter(|&next| next < number && number - next <= SKIPPED) {
-            (next..number).for_each(|skipped| self.skip(w.index, segments, skipped));
+            (next..number).for_each(|skipped| self.skip(w.index(), segments, skipped));
         }
         let Some(segment) = segments.all.get(number as usize) else { return };
-        self.resume(w.index);
+        self.resume(w.index());
         match &segment.first {
             None => {}
             Some(step) => self.first(w, env, u, step, exec),
         }
-        self.rest(w.index, segments, number);
+        self.rest(w.index(), segments, number);
     }
 
     /// Accounts for the first instruction of a segment, whose cost depends on what it does.
@@ -183,16 +181,16 @@ impl Meter {
             Kind::Access(shape) => self.access(w, env, u, (step, shape), exec),
             Kind::Barrier => self.barrier(w, u, step, exec),
             Kind::Plain => {
-                self.issue(w.index, step, step.latency.into());
+                self.issue(w.index(), step, step.latency.into());
             }
             Kind::Group => {
-                let begun = self.issue(w.index, step, 0);
-                let done = self.warp(w.index).group();
-                self.warp(w.index).set(step.writes, done.max(begun));
+                let begun = self.issue(w.index(), step, 0);
+                let done = self.warp(w.index()).group();
+                self.warp(w.index()).set(step.writes, done.max(begun));
             }
             Kind::Depends { scoreboard, but } => {
-                self.warp(w.index).depends(scoreboard, but);
-                self.issue(w.index, step, 0);
+                self.warp(w.index()).depends(scoreboard, but);
+                self.issue(w.index(), step, 0);
             }
         }
     }
@@ -238,12 +236,12 @@ impl Meter {
 
     /// The lanes in `exec` come to a barrier.
     fn barrier(&mut self, w: &Warp, u: &Uop, step: &Step, exec: u32) {
-        let begun = self.issue(w.index, step, step.latency.into());
-        let barrier = (barrier::named(w, u, exec).0 & 15) as usize;
-        let warp = self.warp(w.index);
+        let begun = self.issue(w.index(), step, step.latency.into());
+        let barrier = (named_barrier(w, u, exec).0 & 15) as usize;
+        let warp = self.warp(w.index());
         let phase = (warp.arrivals[barrier] & 1) as usize;
         warp.arrivals[barrier] += 1;
-        warp.waits = barrier::waits(u).then_some((barrier, phase));
+        warp.waits = waits_at_barrier(u).then_some((barrier, phase));
         let complete = &mut self.barriers[barrier][phase];
         *complete = begun.max(*complete);
     }
@@ -269,12 +267,12 @@ impl Meter {
                 touch
             }
         };
-        let units = self.units(w.index);
+        let units = self.units(w.index());
         units[Unit::LoadStore as usize] += touch.busy.max(1);
         units[Unit::L1Fill as usize] += touch.filled;
-        let begun = self.issue(w.index, step, touch.latency);
+        let begun = self.issue(w.index(), step, touch.latency);
         if shape.space == Space::Copy {
-            self.warp(w.index).copy(begun + touch.latency);
+            self.warp(w.index()).copy(begun + touch.latency);
         }
     }
 

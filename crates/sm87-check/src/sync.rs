@@ -3,11 +3,7 @@
 use super::reach::may_reach;
 use super::report::Kind;
 use super::{Inspector, Part};
-use crate::exec::env::Env;
-use crate::exec::groups::{Group, Wait};
-use crate::exec::ops::barrier::{named, waits};
-use crate::exec::uop::Uop;
-use crate::exec::warp::{Warp, lanes};
+use sm87::observe::{Env, Group, Uop, Wait, Warp, lanes, named_barrier, waits_at_barrier};
 
 /// Who named a barrier first since it was last complete, and for how many threads.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +24,9 @@ const TORN: u8 = 5;
 /// The turns after which lanes that go on without others count as such that do not come.
 const TURNS: u32 = 4;
 
+/// The barriers of a CTA.
+const BARRIERS: u32 = 16;
+
 /// Lanes as a list.
 fn list(mask: u32) -> String {
     format!("{mask:#010x}")
@@ -36,36 +35,36 @@ fn list(mask: u32) -> String {
 impl Inspector {
     /// The lanes in `exec` are about to execute a BAR.
     pub(super) fn barrier(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32, aligned: bool) {
-        let (number, count) = named(w, u, exec);
+        let (number, count) = named_barrier(w, u, exec);
         let here = Part {
             what: format!("barrier {number}"),
-            warp: w.index,
+            warp: w.index(),
             lane: exec.trailing_zeros(),
-            at: u.at,
+            at: u.at(),
             block: None,
         };
         if let Some(races) = &mut self.races {
-            let begins = env.barriers.get(number as usize).is_some_and(|barrier| !barrier.in_use());
-            races.order.arrives(w.index as usize, number as usize, begins, waits(u));
+            let begins = number < BARRIERS && !env.is_in_use(number);
+            races.order.arrives(w.index() as usize, number as usize, begins, waits_at_barrier(u));
         }
         if !self.shared.checks().sync {
             return;
         }
-        if aligned && exec != w.active {
-            self.report(env, Kind::Sync, CONDITION, u.at, |party| {
+        if aligned && exec != w.active() {
+            self.report(env, Kind::Sync, CONDITION, u.at(), |party| {
                 let title = format!(
                     "a barrier under a condition that is not the same for all threads: lanes {} of a warp come to \
                      barrier {number}, lanes {} do not",
                     list(exec),
-                    list(w.active & !exec)
+                    list(w.active() & !exec)
                 );
                 (title, vec![party(here.clone())])
             });
         }
-        let apart = |g: &&Group| aligned && matches!(g.wait, Wait::Cta(_)) && g.pc != u.at;
+        let apart = |g: &&Group| aligned && matches!(g.wait, Wait::Cta(_)) && g.pc != u.at();
         let other = w.groups().iter().find(apart);
         if let Some(other) = other {
-            self.report_pair(env, Kind::Sync, APART, u.at, other.pc, |party| {
+            self.report_pair(env, Kind::Sync, APART, u.at(), other.pc, |party| {
                 let title = format!(
                     "threads of one warp are at different barrier instructions: lanes {} and lanes {}",
                     list(exec),
@@ -80,25 +79,25 @@ impl Inspector {
     /// All threads must name a barrier with the same number of threads.
     fn compare_counts(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32, (number, count): (u32, u32)) {
         let Some(slot) = self.named.get_mut(number as usize) else { return };
-        let now = Named { count, warp: w.index, lane: exec.trailing_zeros(), at: u.at };
+        let now = Named { count, warp: w.index(), lane: exec.trailing_zeros(), at: u.at() };
         // A barrier that is not in use has been complete since.
         let first = match *slot {
-            Some(first) if env.barriers[number as usize].in_use() => first,
+            Some(first) if env.is_in_use(number) => first,
             _ => *slot.insert(now),
         };
-        let threads = env.launch.block.iter().product::<u32>().next_multiple_of(32);
+        let threads = env.launch().block.iter().product::<u32>().next_multiple_of(32);
         let part = |who: Named| {
             let what = format!("barrier {number}, {} threads", if who.count == 0 { threads } else { who.count });
             Part { what, warp: who.warp, lane: who.lane, at: who.at, block: None }
         };
         let real = |count: u32| if count == 0 { threads } else { count };
         if real(first.count) != real(count) {
-            self.report_pair(env, Kind::Sync, COUNTS, u.at, first.at, |party| {
+            self.report_pair(env, Kind::Sync, COUNTS, u.at(), first.at, |party| {
                 let title = format!("threads name barrier {number} with different numbers of threads");
                 (title, vec![party(part(now)), party(part(first))])
             });
         } else if count > threads {
-            self.report(env, Kind::Sync, COUNTS, u.at, |party| {
+            self.report(env, Kind::Sync, COUNTS, u.at(), |party| {
                 let title = format!("barrier {number} waits for {count} threads, and the block has {threads}");
                 (title, vec![party(part(now))])
             });
@@ -107,14 +106,14 @@ impl Inspector {
 
     /// The lanes in `exec` are about to execute a WARPSYNC.
     pub(super) fn warpsync(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32) {
-        let arrived = exec & w.pred(u.ps);
+        let arrived = exec & w.pred(u.predicate_sources()[0]);
         self.passed_by(w, env, u, arrived);
-        let Some(lane) = lanes(arrived).find(|&lane| w.get(u.a, lane) >> lane & 1 == 0) else { return };
-        let mask = w.get(u.a, lane);
-        self.report(env, Kind::Sync, MASK, u.at, |party| {
+        let Some(lane) = lanes(arrived).find(|&lane| w.get(u.a(), lane) >> lane & 1 == 0) else { return };
+        let mask = w.get(u.a(), lane);
+        self.report(env, Kind::Sync, MASK, u.at(), |party| {
             let title = format!("a thread synchronises with lanes {} of its warp, and is not among them", list(mask));
             let what = "synchronisation of a warp".to_owned();
-            (title, vec![party(Part { what, warp: w.index, lane, at: u.at, block: None })])
+            (title, vec![party(Part { what, warp: w.index(), lane, at: u.at(), block: None })])
         });
     }
 
@@ -122,11 +121,11 @@ impl Inspector {
     /// before an aligned barrier, too.
     fn passed_by(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, arrived: u32) {
         let Some(lane) = lanes(arrived).next() else { return };
-        let missing = w.get(u.a, lane) & w.active & !arrived;
+        let missing = w.get(u.a(), lane) & w.active() & !arrived;
         if missing == 0 {
             return;
         }
-        self.report(env, Kind::Sync, CONDITION, u.at, |party| {
+        self.report(env, Kind::Sync, CONDITION, u.at(), |party| {
             let title = format!(
                 "a synchronisation under a condition that is not the same for all threads: lanes {} of a warp wait for \
                  lanes {}, which do not come",
@@ -134,7 +133,7 @@ impl Inspector {
                 list(missing)
             );
             let what = "synchronisation of a warp".to_owned();
-            (title, vec![party(Part { what, warp: w.index, lane, at: u.at, block: None })])
+            (title, vec![party(Part { what, warp: w.index(), lane, at: u.at(), block: None })])
         });
     }
 
@@ -165,13 +164,13 @@ impl Inspector {
         if idles {
             self.at_rest(env, warps);
         }
-        let found = warps.iter().filter(|w| w.active != 0).find_map(|w| Some((w, w.torn()?)));
-        let Some((w, (first, rest))) = found.filter(|(_, (first, rest))| !may_reach(&env.image, rest.pc, first.pc))
+        let found = warps.iter().filter(|w| w.active() != 0).find_map(|w| Some((w, w.torn()?)));
+        let Some((w, (first, rest))) = found.filter(|(_, (first, rest))| !may_reach(env.image(), rest.pc, first.pc))
         else {
             self.torn = (None, 0);
             return;
         };
-        let place = Some((w.index, first.mask, first.pc));
+        let place = Some((w.index(), first.mask, first.pc));
         let turns = if self.torn.0 == place { self.torn.1 + 1 } else { 1 };
         self.torn = (place, turns);
         if !idles && turns < TURNS {
@@ -184,8 +183,8 @@ impl Inspector {
                 list(rest.mask),
                 if idles { " and wait for memory" } else { "" }
             );
-            let what = format!("lanes {} of warp {} go on", list(rest.mask), w.index);
-            let others = Part { what, warp: w.index, lane: rest.mask.trailing_zeros(), at: rest.pc, block: None };
+            let what = format!("lanes {} of warp {} go on", list(rest.mask), w.index());
+            let others = Part { what, warp: w.index(), lane: rest.mask.trailing_zeros(), at: rest.pc, block: None };
             (title, vec![party(waiting(w, &first)), party(others)])
         });
     }
@@ -200,7 +199,7 @@ impl Inspector {
         let Some((w, first)) = groups().find(waits) else { return };
         let missing = groups().filter(|(_, g)| g.wait != first.wait || g.pc != first.pc).take(4);
         let parts: Vec<Part> = missing.map(|(w, g)| waiting(w, g)).collect();
-        let gone: Vec<_> = warps.iter().filter(|w| w.done()).map(|w| w.index.to_string()).collect();
+        let gone: Vec<_> = warps.iter().filter(|w| w.done()).map(|w| w.index().to_string()).collect();
         self.report(env, Kind::Sync, NEVER, first.pc, |party| {
             let mut title = format!("{}: some threads never come", waiting(w, first).what);
             if !gone.is_empty() {
@@ -215,12 +214,12 @@ impl Inspector {
 fn waiting(w: &Warp, group: &Group) -> Part {
     let mask = list(group.mask);
     let what = match group.wait {
-        Wait::Cta(n) => format!("lanes {mask} of warp {} wait at barrier {n}", w.index),
+        Wait::Cta(n) => format!("lanes {mask} of warp {} wait at barrier {n}", w.index()),
         Wait::Lanes(want) | Wait::Alone(want) => {
-            format!("lanes {mask} of warp {} wait for lanes {} of it", w.index, list(want))
+            format!("lanes {mask} of warp {} wait for lanes {} of it", w.index(), list(want))
         }
-        Wait::Converge(_) => format!("lanes {mask} of warp {} wait to converge with others", w.index),
-        Wait::Turn => format!("lanes {mask} of warp {} wait for their turn", w.index),
+        Wait::Converge(_) => format!("lanes {mask} of warp {} wait to converge with others", w.index()),
+        Wait::Turn => format!("lanes {mask} of warp {} wait for their turn", w.index()),
     };
-    Part { what, warp: w.index, lane: group.mask.trailing_zeros(), at: group.pc, block: None }
+    Part { what, warp: w.index(), lane: group.mask.trailing_zeros(), at: group.pc, block: None }
 }

@@ -2,8 +2,8 @@
 //! launch began. A byte of global memory counts as written from the beginning if anybody has used its page before.
 
 use super::quick::Quick;
-use crate::exec::access::{Memory, Span};
-use crate::launch::Launch;
+use sm87::Launch;
+use sm87::observe::access::{Memory, Span};
 use std::ops::Range;
 
 /// What is known of a byte.

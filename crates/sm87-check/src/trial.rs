@@ -3,11 +3,8 @@
 
 use super::operands::Operands;
 use super::shadow::{ALL_BITS, Shadow, Unwritten};
-use crate::exec::observe::Step;
-use crate::exec::rows::{REGISTER, Src, pred};
-use crate::exec::uop::Flow;
-use crate::exec::warp::lanes;
-use crate::isa::Does;
+use sm87::isa::Does;
+use sm87::observe::{Flow, REGISTER, Step, lanes, pred};
 
 /// Values of all kinds: zero, all ones and no number, a large positive one and a small negative one.
 const VALUES: [u32; 4] = [0, u32::MAX, 0x7f7f_7b01, 0x8000_8400];
@@ -38,9 +35,9 @@ pub(super) fn execute(shadow: &mut Shadow, step: &mut Step<'_, '_>, operands: &O
     sources.retain(|(_, unwritten)| unwritten.lanes != 0);
     sources.dedup_by_key(|(row, _)| *row);
     let predicate = |p: u8| (usize::from(p), shadow.predicates[usize::from(p)]);
-    let mut predicates = [predicate(u.ps.index), predicate(u.pt.index)].to_vec();
+    let mut predicates = u.predicate_sources().map(|p| predicate(p.index)).to_vec();
     predicates.retain(|(_, unwritten)| unwritten.lanes != 0);
-    let guard = shadow.predicates[usize::from(u.guard.index)];
+    let guard = shadow.predicates[usize::from(u.guard().index)];
     let outcomes = outcomes(step, operands, &sources, &predicates);
     let flow = step.execute();
     if flow != Flow::Next {
@@ -54,7 +51,7 @@ pub(super) fn execute(shadow: &mut Shadow, step: &mut Step<'_, '_>, operands: &O
     // Whether one of the sources is more than a copy. What moves parts about makes nothing new.
     let made = |lanes: u32| if all().any(|(_, unwritten)| unwritten.made != 0) { lanes } else { 0 };
     // Nobody knows whether lanes with an unwritten guard execute the instruction.
-    let doubtful = step.warp().active & guard.lanes;
+    let doubtful = step.parts().0.active() & guard.lanes;
     // A part of a register may come from another one. Such a value counts as written, as in memory.
     let is_source = |row: usize| sources.iter().any(|(source, _)| *source == row);
     let mixes = operands.rows().any(|row| row >= REGISTER as usize && !is_source(row));
@@ -74,7 +71,12 @@ pub(super) fn execute(shadow: &mut Shadow, step: &mut Step<'_, '_>, operands: &O
         shadow.rows[row].note(differ & own, made(differ) | differ & !copied, &bits, origin);
         shadow.rows[row].note(doubtful, doubtful, &ALL_BITS, origin);
     }
-    for (i, p) in [u.pd, u.pe].into_iter().enumerate().filter(|(_, p)| ![pred::SINK, pred::UNIFORM_SINK].contains(p)) {
+    for (i, p) in u
+        .predicate_destinations()
+        .into_iter()
+        .enumerate()
+        .filter(|(_, p)| ![pred::SINK, pred::UNIFORM_SINK].contains(p))
+    {
         let tried = outcomes.as_deref().unwrap_or_default();
         let first = tried.first().map_or(0, |outcome| outcome.predicates[i]);
         let differ = tried.iter().fold(0, |differ, outcome| differ | outcome.predicates[i] ^ first);
@@ -104,17 +106,17 @@ fn outcomes(
     if sources.is_empty() && predicates.is_empty() {
         return None;
     }
-    let (u, w) = (step.uop(), step.warp());
+    let u = step.uop();
     let touched: Vec<usize> = operands.written().chain(sources.iter().map(|(row, _)| *row)).collect();
-    let before: Vec<Lanes> = touched.iter().map(|row| w.row(Src::nth(*row))).collect();
-    let before_predicates = w.preds;
+    let before: Vec<Lanes> = touched.iter().map(|row| step.row(*row)).collect();
+    let before_predicates = step.predicates();
     let written = operands.written().len();
     let is_source = |row: usize| sources.iter().any(|(source, _)| *source == row);
     let equal = operands.rows().find(|row| operands.is(Does::Compares) && !is_source(*row));
-    let equal = [u.a, u.b].into_iter().find(|s| s.space() != 0).or(equal.map(Src::nth)).map_or([0; 32], |s| w.row(s));
+    let constant = [u.a(), u.b()].into_iter().find(|s| !s.is_own()).map(|s| step.parts().0.row(s));
+    let equal = constant.or_else(|| equal.map(|row| step.row(row))).unwrap_or([0; 32]);
     let mut outcomes = Vec::with_capacity(TRIALS);
     for trial in 0..TRIALS {
-        let w = step.warp();
         for (k, (row, unwritten)) in sources.iter().enumerate() {
             let mut values = before[written + k];
             for lane in lanes(unwritten.lanes) {
@@ -122,18 +124,20 @@ fn outcomes(
                 let bits = unwritten.bits[lane as usize];
                 *x = *x & !bits | value(trial, k, lane, &equal) & bits;
             }
-            w.put_row(Src::nth(*row).as_dst(), &values);
+            step.set_row(*row, &values);
         }
+        let mut tried = before_predicates;
         for (k, (p, unwritten)) in predicates.iter().enumerate() {
-            w.set_pred(*p as u8, unwritten.lanes, if trial >> k & 1 == 1 { u32::MAX } else { 0 });
+            let (all, set) = (&mut tried[*p & 31], if trial >> k & 1 == 1 { unwritten.lanes } else { 0 });
+            *all = *all & !unwritten.lanes | set;
         }
+        step.set_predicates(&tried);
         // It only changes what is restored below.
         let flow = step.try_out();
-        let w = step.warp();
-        let rows = operands.written().map(|row| w.row(Src::nth(row))).collect();
-        let predicates = [u.pd, u.pe].map(|p| w.preds[usize::from(p) & 31]);
-        touched.iter().zip(&before).for_each(|(row, values)| w.put_row(Src::nth(*row).as_dst(), values));
-        w.preds = before_predicates;
+        let rows = operands.written().map(|row| step.row(row)).collect();
+        let predicates = u.predicate_destinations().map(|p| step.predicates()[usize::from(p) & 31]);
+        touched.iter().zip(&before).for_each(|(row, values)| step.set_row(*row, values));
+        step.set_predicates(&before_predicates);
         if flow != Flow::Next {
             return None;
         }

@@ -5,7 +5,7 @@
 //! SMs). "Paper" is arXiv 2208.11174, which measured an A100.
 
 use super::machine::Unit;
-use crate::isa::cost::{Class, Elements};
+use sm87::isa::cost::{Class, Elements};
 
 /// The schedulers of an SM. Each has a quarter of the lanes.
 pub(super) const SCHEDULERS: usize = 4;

@@ -1,8 +1,8 @@
 //! Whether lanes can come from one instruction of a program to another.
 
-use crate::exec::image::{Image, distance};
-use crate::isa::{End, Flow};
-use crate::word::Word;
+use sm87::Word;
+use sm87::isa::{End, Flow};
+use sm87::observe::Image;
 
 /// Whether lanes at one instruction may come to another. Where a jump or a return goes that is not in the word is not known, so that they
 /// may come anywhere from there.
@@ -17,7 +17,7 @@ pub(super) fn may_reach(image: &Image, from: u32, to: u32) -> bool {
             continue;
         }
         let (word, Some(row)) = (Word(image.word(at as u32)), image.row(at as u32)) else { return true };
-        match (row.flow, distance(row, word)) {
+        match (row.flow, row.distance(word)) {
             (_, Some(far)) => todo.push(at + far),
             (Flow::Next | Flow::Ends(End::Exit), None) => {}
             _ => return true,
@@ -32,7 +32,7 @@ pub(super) fn may_reach(image: &Image, from: u32, to: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::image::find;
+    use sm87::observe::find;
 
     #[test]
     fn the_ways_from_one_instruction_to_another() {

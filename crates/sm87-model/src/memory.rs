@@ -1,7 +1,7 @@
 //! The memory of the GPU: lines, sectors and caches of global memory, and banks of shared memory.
 
 use super::table::{DRAM, L1_HIT, L2_HIT, LINE, SECTOR};
-use crate::exec::access::{Access, Memory};
+use sm87::observe::access::{Access, Memory};
 
 /// What an instruction costs whose addresses are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,16 +12,12 @@ use super::shadow::{ALL_BITS, Shadow, Unwritten};
 use super::trial;
 use super::written::{MADE_OF_SUCH, NEVER, Own, Pages, Together, WRITTEN, all_written, together};
 use super::{Inspector, Part, looked};
-use crate::exec::access::{Access, Memory};
-use crate::exec::env::Env;
-use crate::exec::observe::Step;
-use crate::exec::rows::REGISTER;
-use crate::exec::uop::{Flow, Uop};
-use crate::exec::warp::{Warp, lanes};
-use crate::isa;
-use crate::isa::memory::{Shape, Space};
-use crate::launch::Launch;
-use crate::word::Word;
+use sm87::Launch;
+use sm87::Word;
+use sm87::isa;
+use sm87::isa::memory::{Shape, Space};
+use sm87::observe::access::{Access, Memory};
+use sm87::observe::{Env, Flow, REGISTER, Step, Uop, Warp, lanes};
 
 /// Where a value comes from: a load.
 #[derive(Clone, Copy, Debug)]
@@ -92,11 +88,11 @@ impl Init {
 
 /// The bytes of an access, unless they count as written.
 fn bytes<'i>(own: &'i mut Own, pages: &'i mut Pages, env: &Env<'_>, w: &Warp, access: &Access) -> Option<&'i mut [u8]> {
-    let thread = (w.index * 32 + access.lane) as usize;
+    let thread = (w.index() * 32 + access.lane) as usize;
     match access.memory {
         Memory::Global => {
             let (first, len) = ((access.at & 4095) as usize, access.len as usize);
-            pages.at(env.launch, access.at)?.get_mut(first..first + len)
+            pages.at(env.launch(), access.at)?.get_mut(first..first + len)
         }
         memory => own.at(memory, thread, access.at, access.len.into()),
     }
@@ -120,16 +116,16 @@ impl Inspector {
         exec: u32,
     ) -> bool {
         let Some(mut init) = self.init.take() else { return true };
-        let operands = looked(&env.image).program(&env.image).at(u.at);
+        let operands = looked(env.image()).program(env.image()).at(u.at());
         self.addresses(&mut init, w, env, u, (shape, exec), &operands);
         match shape {
             Shape { space: Space::Copy, .. } => self.copies(&mut init, pages, w, env),
             Shape { atomic: true, .. } => {
                 self.atomics(&mut init, pages, w, env, u, &operands);
-                init.shadows[w.index as usize].writes(u, &operands, exec);
+                init.shadows[w.index() as usize].writes(u, &operands, exec);
             }
             Shape { writes: true, .. } => self.stores(&mut init, pages, w, env, u, &operands),
-            _ if self.are_written(&mut init, pages, env) => init.shadows[w.index as usize].writes(u, &operands, exec),
+            _ if self.are_written(&mut init, pages, env) => init.shadows[w.index() as usize].writes(u, &operands, exec),
             _ => self.loads(&mut init, pages, (w, env, u), shape, exec, &operands),
         }
         let goes_on = !init.wants;
@@ -140,7 +136,7 @@ impl Inspector {
     /// Whether all bytes between the ends of what an instruction accesses were written.
     fn are_written(&self, init: &mut Init, pages: &mut Pages, env: &Env<'_>) -> bool {
         let Some(span) = &self.span else { return false };
-        match together(&mut init.own, pages, env.launch, span) {
+        match together(&mut init.own, pages, env.launch(), span) {
             Together::Written => true,
             Together::Bytes(bytes) => all_written(bytes),
             Together::Apart => false,
@@ -149,7 +145,7 @@ impl Inspector {
 
     /// Looks at the registers of an address, and at the guard of a store.
     fn addresses(&self, init: &mut Init, w: &Warp, env: &Env<'_>, u: &Uop, how: (Shape, u32), operands: &Operands) {
-        let shadow = &mut init.shadows[w.index as usize];
+        let shadow = &mut init.shadows[w.index() as usize];
         if !shadow.any {
             return;
         }
@@ -173,14 +169,14 @@ impl Inspector {
                 }
             }
         }
-        let guard = &mut shadow.predicates[usize::from(u.guard.index)];
+        let guard = &mut shadow.predicates[usize::from(u.guard().index)];
         let doubtful = guard.lanes & exec;
         if shape.writes && doubtful != 0 {
             found.push((0, *guard, doubtful, "it decides whether a thread stores"));
             guard.forget(u32::MAX);
         }
         for (row, of, lanes, does) in found {
-            self.used(init, w, env, (row, of), Usage { at: u.at, lane: lanes.trailing_zeros(), what, does });
+            self.used(init, w, env, (row, of), Usage { at: u.at(), lane: lanes.trailing_zeros(), what, does });
         }
     }
 
@@ -215,16 +211,16 @@ impl Inspector {
             }
         }
         let Some((access, words)) = first else {
-            return init.shadows[w.index as usize].writes(u, operands, exec);
+            return init.shadows[w.index() as usize].writes(u, operands, exec);
         };
-        if !looked(&env.image).whole {
+        if !looked(env.image()).whole {
             init.wants = true;
             return;
         }
         let address = access.at + 4 * u64::from(words.trailing_zeros());
-        let (memory, lane, block) = (access.memory, access.lane, env.ctaid);
-        let origin = init.load(Load { at: u.at, memory, address, warp: w.index, lane, block });
-        let shadow = &mut init.shadows[w.index as usize];
+        let (memory, lane, block) = (access.memory, access.lane, env.ctaid());
+        let origin = init.load(Load { at: u.at(), memory, address, warp: w.index(), lane, block });
+        let shadow = &mut init.shadows[w.index() as usize];
         shadow.writes(u, operands, exec);
         for (row, (lanes, made)) in operands.written().zip(masks) {
             shadow.rows[row].note(lanes, made, &ALL_BITS, origin);
@@ -234,7 +230,7 @@ impl Inspector {
 
     fn stores(&self, init: &mut Init, pages: &mut Pages, w: &Warp, env: &Env<'_>, u: &Uop, operands: &Operands) {
         let (first, count) = operands.reads[1];
-        let shadow = &init.shadows[w.index as usize];
+        let shadow = &init.shadows[w.index() as usize];
         let rows = usize::from(first)..usize::from(first) + usize::from(count);
         let mut data = [Unwritten::default(); 4];
         if !shadow.any {
@@ -266,14 +262,14 @@ impl Inspector {
         }
         if let Some((word, lane)) = found {
             let does = "a result of it is stored";
-            self.used(init, w, env, (rows.start + word, data[word]), Usage { at: u.at, lane, what: "store", does });
+            self.used(init, w, env, (rows.start + word, data[word]), Usage { at: u.at(), lane, what: "store", does });
         }
     }
 
     /// Everything that an instruction stores was written.
     fn fill(&self, init: &mut Init, pages: &mut Pages, w: &Warp, env: &Env<'_>) {
         if let Some(span) = self.span.filter(|span| span.dense) {
-            match together(&mut init.own, pages, env.launch, &span) {
+            match together(&mut init.own, pages, env.launch(), &span) {
                 Together::Written => return,
                 Together::Bytes(bytes) => return bytes.fill(WRITTEN),
                 Together::Apart => {}
@@ -293,29 +289,35 @@ impl Inspector {
             }
             bytes.fill(WRITTEN);
         }
-        let word = Word(env.image.word(u.at));
+        let word = Word(env.image().word(u.at()));
         let exchanges =
             isa::lookup(word).and_then(|row| row.effects.memory()).is_some_and(|memory| memory.exchanges(word));
         if let Some(access) = found.filter(|_| !exchanges) {
             let load = Load {
-                at: u.at,
+                at: u.at(),
                 memory: access.memory,
                 address: access.at,
-                warp: w.index,
+                warp: w.index(),
                 lane: access.lane,
-                block: env.ctaid,
+                block: env.ctaid(),
             };
             let of = Unwritten { lanes: 1, made: 0, bits: ALL_BITS, origin: init.load(load) };
             let does = "an atomic changes it";
-            self.used(init, w, env, (0, of), Usage { at: u.at, lane: access.lane, what: "atomic", does });
+            self.used(init, w, env, (0, of), Usage { at: u.at(), lane: access.lane, what: "atomic", does });
         }
         let (first, count) = operands.reads[1];
         let on = self.accesses.iter().fold(0, |on, access| on | 1 << access.lane);
         for row in (first..first + u16::from(count)).map(usize::from) {
-            let of = init.shadows[w.index as usize].rows[row];
+            let of = init.shadows[w.index() as usize].rows[row];
             if of.lanes & on != 0 {
                 let lane = (of.lanes & on).trailing_zeros();
-                self.used(init, w, env, (row, of), Usage { at: u.at, lane, what: "atomic", does: "an atomic uses it" });
+                self.used(
+                    init,
+                    w,
+                    env,
+                    (row, of),
+                    Usage { at: u.at(), lane, what: "atomic", does: "an atomic uses it" },
+                );
             }
         }
     }
@@ -342,9 +344,9 @@ impl Inspector {
     /// Executes an instruction, and follows what it makes of values that were never written.
     pub(super) fn follow(&mut self, step: &mut Step<'_, '_>) -> Flow {
         let (w, env, u) = step.parts();
-        self.begin(env.ctaid, env.launch);
-        let (looked, warp) = (looked(&env.image), w.index as usize);
-        let (operands, is_whole) = (looked.program(&env.image).at(u.at), looked.whole);
+        self.begin(env.ctaid(), env.launch());
+        let (looked, warp) = (looked(env.image()), w.index() as usize);
+        let (operands, is_whole) = (looked.program(env.image()).at(u.at()), looked.whole);
         let Some(mut init) = self.init.take() else { return step.execute() };
         let reads = init.shadows[warp].reads(u, &operands);
         let flow = match operands.sort {
@@ -372,33 +374,33 @@ impl Inspector {
 
     /// An instruction decides where threads continue.
     fn decides(&self, init: &mut Init, w: &Warp, env: &Env<'_>, u: &Uop, operands: &Operands) {
-        let shadow = &mut init.shadows[w.index as usize];
+        let shadow = &mut init.shadows[w.index() as usize];
         let mut found = None;
-        for p in [u.guard, u.ps, u.pt] {
+        for p in [u.guard()].into_iter().chain(u.predicate_sources()) {
             let of = &mut shadow.predicates[usize::from(p.index)];
-            if of.lanes & w.active != 0 {
+            if of.lanes & w.active() != 0 {
                 found = found.or(Some((0, *of)));
                 of.forget(u32::MAX);
             }
         }
         for row in operands.rows() {
             let of = &mut shadow.rows[row];
-            if of.lanes & w.active != 0 {
+            if of.lanes & w.active() != 0 {
                 found = found.or(Some((row, *of)));
                 of.forget(u32::MAX);
             }
         }
         if let Some((row, of)) = found {
-            let lane = (of.lanes & w.active).trailing_zeros();
+            let lane = (of.lanes & w.active()).trailing_zeros();
             let does = "it decides where a thread continues";
-            self.used(init, w, env, (row, of), Usage { at: u.at, lane, what: "branch", does });
+            self.used(init, w, env, (row, of), Usage { at: u.at(), lane, what: "branch", does });
         }
     }
 
     /// Reports the use of a value that was never written.
     fn used(&self, init: &Init, w: &Warp, env: &Env<'_>, (row, of): (usize, Unwritten), usage: Usage) {
         let Usage { at, lane, what, does } = usage;
-        let here = Part { what: what.to_owned(), warp: w.index, lane, at, block: None };
+        let here = Part { what: what.to_owned(), warp: w.index(), lane, at, block: None };
         let origin = trial::origin(row, of);
         let load = init.loads.get((origin as usize).wrapping_sub(1)).filter(|_| origin & REGISTERS == 0);
         let Some(load) = load else {
@@ -410,7 +412,7 @@ impl Inspector {
         self.report(env, Kind::Init, 0, load.at, |party| {
             let (memory, address) = (load.memory.name(), load.address);
             let place =
-                if load.memory == Memory::Global { super::memory::place(&env.launch.table, address) } else { None };
+                if load.memory == Memory::Global { crate::memory::place(&env.launch().table, address) } else { None };
             let place = place.map_or_else(String::new, |place| format!(", {place},"));
             let title = format!("{memory} memory at {address:#x}{place} was never written, and {does}");
             let mut parties = vec![party(here)];

@@ -1,14 +1,10 @@
 //! The rows that an instruction reads and writes, and the registers that a program may read before it writes them.
 
 use super::plan::Plan;
-use crate::exec::dispatch::lower;
-use crate::exec::image::{Image, distance};
-use crate::exec::lower::{Lower, Pool};
-use crate::exec::rows::{self, Src};
-use crate::exec::uop::{Pred, Uop};
-use crate::isa::memory::{Shape, Space};
-use crate::isa::{self, Does, End, Flow, Row};
-use crate::word::Word;
+use sm87::Word;
+use sm87::isa::memory::{Shape, Space};
+use sm87::isa::{self, Does, End, Flow, Row};
+use sm87::observe::{Image, Named, Pred, REGISTER};
 use std::ops::Range;
 
 /// What an instruction does with what it reads.
@@ -41,28 +37,20 @@ pub(crate) struct Operands {
 const PAIR: u8 = 2;
 
 impl Operands {
-    /// The operands of the instruction at a place. What cannot be executed has none.
-    fn of(row: &Row, word: Word, at: u32, pool: &mut Pool, u: &Uop) -> Operands {
-        let mut l = Lower::new(word, Some(row), at, pool);
-        if lower(row.op, &mut l).is_err() {
-            return Operands::default();
-        }
+    /// The operands of the instruction `word`. What cannot be executed has none.
+    fn of(row: &Row, word: Word) -> Operands {
+        let Some(named) = Named::of(row, word) else { return Operands::default() };
         let (effects, plan) = (&row.effects, Plan::of(row, word));
-        let writes = (l.written.start as u16, l.written.len() as u8);
         let sort = match row.flow {
             _ if matches!(plan, Plan::Access(_)) => Sort::Access,
             Flow::Jump(_) | Flow::Conditional(_) | Flow::Ends(_) | Flow::Call(_) => Sort::Control,
             Flow::Next | Flow::Meets(_) if effects.pure => Sort::Pure,
             Flow::Next | Flow::Meets(_) => Sort::Other,
         };
-        let reads = match plan {
-            Plan::Access(shape) => accessed(u, shape),
-            _ => {
-                let sources = [u.a, u.b, u.c];
-                std::array::from_fn(|i| own(sources[i], effects.sources[i]))
-            }
-        };
-        Operands { sort, reads, writes, does: Some(effects.does) }
+        let counts = if let Plan::Access(shape) = plan { accessed(&named, shape) } else { effects.sources };
+        let own = |i: usize| named.sources[i].filter(|_| counts[i] > 0).map_or((0, 0), |first| (first, counts[i]));
+        let writes = (named.written.start, named.written.len() as u8);
+        Operands { sort, reads: [0, 1, 2].map(own), writes, does: Some(effects.does) }
     }
 
     /// Whether it does this.
@@ -86,22 +74,16 @@ impl Operands {
     }
 }
 
-/// A source, if it is in the warp's own file and not always zero.
-fn own(s: Src, count: u8) -> (u16, u8) {
-    if count == 0 || s.space() != 0 || s == Src::reg(255) { (0, 0) } else { ((s.own() / 32) as u16, count) }
-}
-
-/// The sources of an instruction that accesses memory: its address, what it stores, and an address that all lanes share.
-fn accessed(u: &Uop, shape: Shape) -> [(u16, u8); 3] {
+/// The number of registers of each source of an instruction that accesses memory: its address, what it stores, and an address that all
+/// lanes share.
+fn accessed(named: &Named, shape: Shape) -> [u8; 3] {
     let words = shape.len.div_ceil(4) as u8;
-    let pair = if crate::exec::access::is_pair(u) { PAIR } else { 1 };
     let stored = match shape {
         Shape { space: Space::Copy, .. } => 1,
         Shape { writes: true, .. } => words,
         _ => 0,
     };
-    let last = if shape.swaps { words } else { PAIR };
-    [own(u.a, pair), own(u.b, stored), own(u.c, last)]
+    [if named.is_wide { PAIR } else { 1 }, stored, if shape.swaps { words } else { PAIR }]
 }
 
 /// What becomes of what a row holds.
@@ -127,7 +109,7 @@ impl Registers {
 
     /// The number of the register in a row.
     fn number(row: usize) -> Option<usize> {
-        row.checked_sub(rows::REGISTER as usize).filter(|number| *number < 255)
+        row.checked_sub(REGISTER as usize).filter(|number| *number < 255)
     }
 
     fn add(&mut self, row: usize) {
@@ -145,7 +127,7 @@ impl Registers {
 
     /// The rows of the registers.
     pub(crate) fn rows(self) -> impl Iterator<Item = usize> {
-        (0..255).map(|n| rows::REGISTER as usize + n).filter(move |row| self.has(*row))
+        (0..255).map(|n| REGISTER as usize + n).filter(move |row| self.has(*row))
     }
 }
 
@@ -158,10 +140,9 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn of(image: &Image) -> Program {
-        let mut pool = image.pool.clone();
         let of = |at: u32| {
-            let (word, u) = (Word(image.word(at)), &image.uops[at as usize]);
-            isa::lookup(word).map_or_else(Operands::default, |row| Operands::of(row, word, at, &mut pool, u))
+            let word = Word(image.word(at));
+            isa::legal(word).map_or_else(|_| Operands::default(), |row| Operands::of(row, word))
         };
         let mut program = Program { operands: (0..image.len()).map(of).collect(), unwritten: Registers::default() };
         program.unwritten = program.read_first(image);
@@ -194,7 +175,7 @@ impl Program {
             }
             let (word, operands) = (Word(image.word(at as u32)), self.at(at as u32));
             let Some(of) = isa::lookup(word) else { return Fate::Read };
-            let target = distance(of, word).map(|far| at + far);
+            let target = of.distance(word).map(|far| at + far);
             let mut overwritten = operands.written().contains(&row);
             match (of.flow, target) {
                 _ if operands.rows().any(|read| read == row) => return Fate::Read,
@@ -209,7 +190,7 @@ impl Program {
                 (Flow::Ends(End::Indirect), _) => return Fate::Read,
                 _ => {}
             }
-            let always = image.uops[at as usize].guard == Pred::TRUE;
+            let always = image.guard(at as u32) == Pred::TRUE;
             if !(of.flow.ends(word) || always && overwritten) {
                 todo.push(at + 1);
             }
@@ -221,20 +202,20 @@ impl Program {
     /// function does to registers is not known: behind a call all count as written.
     fn read_first(&self, image: &Image) -> Registers {
         let mut known: Vec<Option<Registers>> = vec![None; image.len() as usize];
-        let mut todo = vec![(image.entry as i64, Registers::default())];
+        let mut todo = vec![(image.entry() as i64, Registers::default())];
         while let Some((at, written)) = todo.pop() {
             let Some(slot) = usize::try_from(at).ok().and_then(|at| known.get_mut(at)) else { continue };
             let new = slot.map_or(written, |before| before.both(&written));
             if slot.replace(new) == Some(new) {
                 continue;
             }
-            let (word, u) = (Word(image.word(at as u32)), &image.uops[at as usize]);
+            let word = Word(image.word(at as u32));
             let Some(row) = isa::lookup(word) else { continue };
             let mut after = new;
-            if u.guard == Pred::TRUE {
+            if image.guard(at as u32) == Pred::TRUE {
                 self.operands[at as usize].written().for_each(|row| after.add(row));
             }
-            let target = distance(row, word).map(|far| at + far);
+            let target = row.distance(word).map(|far| at + far);
             if let (Flow::Jump(_) | Flow::Conditional(_) | Flow::Call(_), Some(target)) = (row.flow, target) {
                 todo.push((target, after));
             }
@@ -254,12 +235,12 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::image;
-    use crate::isa::Effects;
+    use sm87::isa::Effects;
+    use sm87::observe::find;
 
     /// The program of these words. The first has a condition that no lane needs to meet.
     fn program(words: &[Word]) -> Program {
-        Program::of(&image::find(&mut |n| words.get(usize::try_from(n).ok()?).copied()))
+        Program::of(&find(&mut |n| words.get(usize::try_from(n).ok()?).copied()))
     }
 
     const CLOCK: Word = Word::new(0x0000_0805, 0x000f_ca00_0000_5000);
@@ -270,7 +251,7 @@ mod tests {
     #[test]
     fn a_register_that_is_written_under_a_condition_may_be_read_first() {
         let found = program(&[CLOCK, IMAD, ISETP, EXIT]).unwritten;
-        assert_eq!(found.rows().collect::<Vec<_>>(), [rows::REGISTER as usize], "R0");
+        assert_eq!(found.rows().collect::<Vec<_>>(), [REGISTER as usize], "R0");
         let always = Word::new(0x7805, 0x000f_ca00_0000_5000);
         assert_eq!(program(&[always, IMAD, ISETP, EXIT]).unwritten, Registers::default());
     }
@@ -278,8 +259,8 @@ mod tests {
     #[test]
     fn an_instruction_without_a_destination_writes_no_register() {
         let program = program(&[CLOCK, IMAD, ISETP, EXIT]);
-        assert!(program.at(2).written().is_empty() && program.at(2).rows().eq([rows::REGISTER as usize]));
-        assert!(program.at(1).written().eq([rows::REGISTER as usize]));
+        assert!(program.at(2).written().is_empty() && program.at(2).rows().eq([REGISTER as usize]));
+        assert!(program.at(1).written().eq([REGISTER as usize]));
         assert_eq!([0, 1, 2, 3].map(|at| program.at(at).sort), [Sort::Other, Sort::Pure, Sort::Pure, Sort::Control]);
         assert!(program.matters(1) && program.matters(2) && !program.matters(3));
     }
@@ -289,13 +270,9 @@ mod tests {
     fn a_new_row_says_what_its_operands_are() {
         let known = isa::lookup(IMAD).expect("a row");
         let effects = Effects { does: Does::Compares, sources: [2, 1, 2], ..known.effects };
-        let of = |row: Row| {
-            let mut pool = Pool::default();
-            let u = lower(row.op, &mut Lower::new(IMAD, Some(&row), 0, &mut pool)).expect("IMAD");
-            Operands::of(&row, IMAD, 0, &mut pool, &u)
-        };
+        let of = |row: Row| Operands::of(&row, IMAD);
         let new = of(Row { effects, ..*known });
-        let register = |n: u16, count: u8| (rows::REGISTER as u16 + n, count);
+        let register = |n: u16, count: u8| (REGISTER as u16 + n, count);
         assert_eq!((new.reads, new.writes), ([register(0, 2), (0, 0), (0, 0)], register(0, 1)));
         assert!(new.is(Does::Compares) && new.sort == Sort::Pure);
         assert_eq!(of(Row { has_destination: false, ..*known }).writes, (0, 0));
@@ -308,17 +285,14 @@ mod tests {
         let always = Word::new(0x7805, 0x000f_ca00_0000_5000);
         for (first, is_read) in [(CLOCK, true), (always, false)] {
             let words = [always, first, IMAD, ISETP, EXIT];
-            let image = image::find(&mut |n| words.get(usize::try_from(n).ok()?).copied());
+            let image = find(&mut |n| words.get(usize::try_from(n).ok()?).copied());
             let program = Program::of(&image);
-            let behind = |at, register| program.is_read_behind(&image, at, rows::REGISTER as usize + register);
+            let behind = |at, register| program.is_read_behind(&image, at, REGISTER as usize + register);
             assert_eq!(behind(0, 0), is_read, "a condition keeps the old R0");
             assert!(behind(1, 0) && behind(2, 0) && !behind(3, 0) && !behind(0, 3), "IMAD and ISETP read R0");
         }
         let returns = [CLOCK, Word::new(0x0000_0000_0014_7950, 0x000f_ea00_03c3_ffff)];
-        let image = image::find(&mut |n| returns.get(usize::try_from(n).ok()?).copied());
-        assert!(
-            Program::of(&image).is_read_behind(&image, 0, rows::REGISTER as usize),
-            "nobody knows what the caller does"
-        );
+        let image = find(&mut |n| returns.get(usize::try_from(n).ok()?).copied());
+        assert!(Program::of(&image).is_read_behind(&image, 0, REGISTER as usize), "nobody knows what the caller does");
     }
 }

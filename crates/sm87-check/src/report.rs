@@ -1,5 +1,5 @@
 //! What the checker looks for, and what it found. A launch that names a [`Checker`] is executed with a copy of its
-//! program in which the instructions that matter are looked at (`exec::check`). Other launches know nothing of it.
+//! program in which the instructions that matter are looked at. Other launches know nothing of it.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;

@@ -1,0 +1,269 @@
+//! Finding a program by following its control flow, and decoding it. It is decoded once and kept.
+//!
+//! The cache of images serves a kernel at any address. Before an image is used, its words are compared with memory.
+
+use super::alu;
+use super::chains;
+use super::dispatch::lower;
+use super::env::{Env, WarpError};
+use super::image::{Fetch, Image, REACH, target};
+use super::live::{self, Rows, Step};
+use super::lower::{Lower, Pool, Refused};
+use super::observe::Observed;
+use super::ops::control;
+use super::poll;
+use super::runs;
+use super::uop::{Flow, Handlers, Pred, Uop};
+use super::warp::Warp;
+use crate::isa::{self, Illegal, Isa, Opcode, Row};
+use crate::word::Word;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+
+/// The number of instructions from the entry point on of which it is kept what may be read behind them.
+const BEGINNING: usize = 96;
+/// The number of words at the entry point by which a program is looked up.
+const PREFIX: i64 = 8;
+/// The number of decoded instructions that are kept before the cache is emptied.
+const KEPT: usize = 1 << 22;
+
+/// All images, by the first words of their programs.
+#[derive(Default)]
+struct Cache {
+    images: HashMap<u64, Vec<Arc<Image>>>,
+    /// The number of instructions in all images together.
+    instructions: usize,
+}
+
+fn cache() -> &'static Mutex<Cache> {
+    static CACHE: OnceLock<Mutex<Cache>> = OnceLock::new();
+    CACHE.get_or_init(Mutex::default)
+}
+
+impl Cache {
+    fn keep(&mut self, key: u64, image: Image) -> Arc<Image> {
+        let image = Arc::new(image);
+        self.instructions += image.words.len();
+        if self.instructions > KEPT {
+            self.images.clear();
+            self.instructions = image.words.len();
+        }
+        self.images.entry(key).or_default().push(image.clone());
+        image
+    }
+
+    /// Removes an image that a larger one replaces. The larger one serves the same launches.
+    fn replace(&mut self, key: u64, old: &Image) {
+        let Some(known) = self.images.get_mut(&key) else { return };
+        let outdated = |i: &Arc<Image>| i.roots == old.roots && i.words == old.words;
+        if let Some(at) = known.iter().position(outdated) {
+            self.instructions -= known.swap_remove(at).words.len();
+        }
+    }
+}
+
+fn key(fetch: &mut Fetch<'_>) -> u64 {
+    let mut h = DefaultHasher::new();
+    for i in 0..PREFIX {
+        fetch(i).map(Word::unscheduled).hash(&mut h);
+    }
+    h.finish()
+}
+
+/// Finds or makes the image of the program at an entry point.
+pub fn find(fetch: &mut Fetch<'_>) -> Arc<Image> {
+    let key = key(fetch);
+    let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
+    // Launches that ran at the same time may have left several. The largest has the most of the code that is reached through pointers.
+    if let Some(image) = known.into_iter().filter(|i| i.matches(fetch)).max_by_key(|i| i.len()) {
+        return image;
+    }
+    let image = Image::build(vec![0], fetch);
+    cache().lock().keep(key, image)
+}
+
+/// Makes an image that also has the code at `root`. The result is `None` if that is out of reach.
+pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<Arc<Image>> {
+    if root.abs() >= REACH {
+        return None;
+    }
+    let mut roots = image.roots.clone();
+    roots.push(root);
+    roots.sort_unstable();
+    roots.dedup();
+    let key = key(fetch);
+    let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
+    if let Some(larger) = known.into_iter().find(|i| i.has_roots(&roots) && i.matches(fetch)) {
+        return Some(larger);
+    }
+    let larger = Image::build(roots, fetch);
+    let mut cache = cache().lock();
+    cache.replace(key, image);
+    Some(cache.keep(key, larger))
+}
+
+/// The instructions that can be reached from `roots` without knowing the value of any register.
+fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
+    let mut seen = BTreeSet::new();
+    let mut todo = roots.to_vec();
+    while let Some(mut at) = todo.pop() {
+        while at.abs() < REACH && seen.insert(at) {
+            let Some(w) = fetch(at) else { break };
+            let Some(row) = isa::lookup(w) else { break };
+            todo.extend(target(row, w, at));
+            if row.flow.ends(w) {
+                break;
+            }
+            at += 1;
+        }
+    }
+    seen
+}
+
+impl Image {
+    pub(super) fn build(roots: Vec<i64>, fetch: &mut Fetch<'_>) -> Image {
+        let seen = reachable(&roots, fetch);
+        let first = seen.first().copied().unwrap_or(0);
+        let last = seen.last().copied().unwrap_or(0);
+        let words: Vec<_> = (first..=last).map(|i| fetch(i).map(Word::unscheduled)).collect();
+        let mut image = Image {
+            entry: (-first) as u32,
+            words,
+            uops: Vec::new(),
+            runs: Vec::new(),
+            pool: Pool::default(),
+            registers: 0,
+            uniform: 0,
+            cleared: Vec::new(),
+            across: Rows::default(),
+            beginning: Vec::new(),
+            alike: Vec::new(),
+            ordered: false,
+            refused: Vec::new(),
+            watched: Vec::new(),
+            observed: Observed::default(),
+            weight: AtomicU64::default(),
+            roots,
+        };
+        image.lower();
+        image
+    }
+
+    fn lower(&mut self) {
+        let len = self.words.len() as u32;
+        let words = std::mem::take(&mut self.words);
+        let isa = Isa::sm87();
+        let (mut rows, mut written, mut steps) = (Vec::new(), Vec::new(), Vec::<Step<'_>>::new());
+        for (at, word) in words.iter().enumerate() {
+            let at = at as u32;
+            let Some(word) = *word else {
+                let l = Lower::new(Word::default(), None, at, &mut self.pool);
+                self.uops.push(Uop { guard: Pred::TRUE, ..l.uop(Handlers::all(fetch_again)) });
+                rows.push(None);
+                written.push(0..0);
+                steps.push(Step { row: None, word: Word::default(), touched: l.touched });
+                self.alike.push(false);
+                continue;
+            };
+            let row = isa.lookup(word).map(Opcode::row);
+            let mut l = Lower::new(word, row, at, &mut self.pool);
+            let uop = micro_op(isa, word, &mut l);
+            rows.push(row.filter(|_| uop.is_ok() && !l.misaligned));
+            let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
+            let uop = if l.misaligned { Uop { run: Handlers::all(misaligned), ..uop } } else { uop };
+            let uop = if row.is_some_and(|row| row.may_poll(word)) {
+                self.watched.push((at, uop.run));
+                Uop { run: alu::whole::<poll::Watched>(), ..uop }
+            } else {
+                uop
+            };
+            self.registers = self.registers.max(uop.registers.into());
+            self.uniform = self.uniform.max(l.uniform_registers());
+            written.push(l.written.clone());
+            self.alike.push(rows[at as usize].is_some_and(|row| live::is_alike(row, &l.touched)));
+            steps.push(Step { row, word, touched: l.touched.by(&uop) });
+            row.into_iter().for_each(|row| self.note(row, word));
+            self.uops.push(uop);
+        }
+        let end = Lower::new(Word::new(7 << 12, 0), None, len, &mut self.pool);
+        self.uops.push(end.uop(Handlers::all(fetch_again)));
+        rows.push(None);
+        written.push(0..0);
+        let alone = |at: usize| self.watched.binary_search_by_key(&at, |watched| watched.0 as usize).is_ok();
+        chains::link(&mut self.uops, &rows, &written, alone);
+        self.runs = runs::find(&self.uops, &rows);
+        let live = live::read_from(&steps);
+        self.across = live::across(&steps);
+        let from = self.entry as usize;
+        self.beginning = live[from..live.len().min(from + BEGINNING)].to_vec();
+        self.cleared = live::ranges(&self.read_from(self.entry), self.uniform, self.registers, |_| true);
+        let is_zero = |at: usize| words[at].is_some_and(|word: Word| word.bits(32, 32) == 0);
+        let live = |at: usize| live.get(at).copied().unwrap_or(Rows::ALL);
+        for at in control::fuse_prologues(&mut self.uops, &rows, is_zero, live) {
+            self.alike[at] = true;
+        }
+        self.words = words;
+    }
+
+    /// Notes what a launch must know about the code.
+    fn note(&mut self, row: &Row, w: Word) {
+        self.ordered |= row.notes.ordered(w);
+    }
+
+    fn matches(&self, fetch: &mut Fetch<'_>) -> bool {
+        let first = -i64::from(self.entry);
+        self.words.iter().enumerate().all(|(i, &w)| fetch(first + i as i64).map(Word::unscheduled) == w)
+    }
+}
+
+/// Makes the micro-op of a word.
+fn micro_op(isa: &Isa, word: Word, l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    match isa.legal(word) {
+        Ok(opcode) => lower(opcode.row().op, l),
+        Err(Illegal::Opcode) => Err(Refused("unknown opcode")),
+        Err(Illegal::Field(_) | Illegal::Constraint(_)) => Err(Refused("reserved modifier")),
+    }
+}
+
+/// Says why a word cannot be executed, if it cannot.
+#[cfg(test)]
+pub(crate) fn can_execute(word: Word) -> Result<(), &'static str> {
+    let (mut pool, isa) = (Pool::default(), Isa::sm87());
+    let mut l = Lower::new(word, isa::lookup(word), 0, &mut pool);
+    micro_op(isa, word, &mut l).map(|_| ()).map_err(|why| why.0)
+}
+
+/// The handler of a place where no code is known. A warp that comes here asks for it.
+fn fetch_again(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    env.extend = env.pc(u.at);
+    Flow::Extend
+}
+
+fn illegal(l: &Lower<'_>, at: u32, why: Refused, refused: &mut Vec<(u32, Refused)>) -> Uop {
+    refused.push((at, why));
+    l.uop(Handlers::all(refuse))
+}
+
+fn refuse(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    let (word, why) = env.image.refusal(u.at);
+    let name = isa::lookup(word).map_or("?", |row| row.name);
+    let pc = env.pc(u.at);
+    let text = format!("illegal instruction {name} (opcode {:#05x}) at {pc:#x}: {word:?}: {why}", word.opcode());
+    env.warp_error(u, WarpError::IllegalEncoding, text)
+}
+
+fn misaligned(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+    let text = format!("{} with a register group that does not start at a multiple of its size", env.image.name(u.at));
+    env.warp_error(u, WarpError::MisalignedRegister, text)
+}
+
+#[cfg(test)]
+#[path = "tests/chains.rs"]
+mod chained;
+
+#[cfg(test)]
+#[path = "tests/image.rs"]
+mod tests;
