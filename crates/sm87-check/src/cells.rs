@@ -179,7 +179,7 @@ type Page = Box<[Cell; WORDS]>;
 /// The pages of which is known at once where they are.
 const WAYS: usize = 16;
 /// The most pages that are remembered. More memory is not looked at.
-const MOST: usize = 8 << 10;
+const MOST_PAGES: usize = 8 << 10;
 
 /// Pages of launches that have ended, for the next ones: to get new memory from the host takes longer than to clear it.
 static SPARE: Mutex<Vec<Page>> = Mutex::new(Vec::new());
@@ -233,7 +233,7 @@ impl Cells {
     #[cold]
     fn page(&mut self, number: u64) -> Option<usize> {
         let known = self.index.get(&number).copied();
-        if known.is_none() && self.pages.len() == MOST {
+        if known.is_none() && self.pages.len() == MOST_PAGES {
             return None;
         }
         let place = known.unwrap_or(self.pages.len());

@@ -33,7 +33,7 @@ struct Load {
 /// An origin with this bit is the number of a register. Others are one more than the index of a load.
 const REGISTERS: u32 = 1 << 31;
 /// The most loads that are remembered.
-const MOST: usize = 1 << 16;
+const MOST_LOADS: usize = 1 << 16;
 
 /// The origin of what a register holds that nothing wrote.
 pub(super) fn register(row: usize) -> u32 {
@@ -79,7 +79,7 @@ impl Init {
 
     fn load(&mut self, load: Load) -> u32 {
         let known = self.loads.iter().rposition(|known| known.at == load.at);
-        if known.is_none() && self.loads.len() < MOST {
+        if known.is_none() && self.loads.len() < MOST_LOADS {
             self.loads.push(load);
         }
         known.unwrap_or(self.loads.len() - 1) as u32 + 1

@@ -40,7 +40,7 @@ use limits::Limits;
 use operands::Program;
 use parking_lot::Mutex;
 use plan::Plan;
-use race::{Races, World};
+use race::{Common, Races};
 use report::Place;
 use sm87::Launch;
 use sm87::Word;
@@ -108,13 +108,13 @@ fn looked(image: &Image) -> &Looked {
 pub struct Watch {
     checker: Arc<Checker>,
     /// What all CTAs of the launch know.
-    world: Arc<Mutex<World>>,
+    common: Arc<Mutex<Common>>,
 }
 
 impl Watch {
     /// A launch begins, about which the checker reports.
     pub fn new(checker: &Arc<Checker>) -> Watch {
-        Watch { checker: checker.clone(), world: Arc::default() }
+        Watch { checker: checker.clone(), common: Arc::default() }
     }
 }
 
@@ -126,7 +126,7 @@ impl Observer for Watch {
     }
 
     fn ctas<'a>(&'a self, launch: &Launch, image: &Image) -> Box<dyn CtaObserver + 'a> {
-        Inspector::new(&self.checker, launch, image, &self.world)
+        Inspector::new(&self.checker, launch, image, &self.common)
     }
 
     fn ends(&self, _: u64) {}
@@ -151,13 +151,13 @@ impl CtaObserver for Inspector {
             return None;
         }
         let (image, of) = (env.image(), looked(env.image()));
-        let mut world = self.world.lock();
+        let mut common = self.common.lock();
         let is_it = |known: &&Arc<Image>| looked(known).code == of.code && known.entry() == image.entry();
-        if let Some(known) = world.whole.as_ref().filter(is_it) {
+        if let Some(known) = common.whole.as_ref().filter(is_it) {
             return Some(known.clone());
         }
         let whole = Arc::new(image.observed_whole(Looked { whole: true, ..of.clone() }));
-        world.whole = Some(whole.clone());
+        common.whole = Some(whole.clone());
         Some(whole)
     }
 
@@ -196,7 +196,7 @@ pub(crate) struct Inspector {
     /// The CTA that was looked at last.
     ctaid: Option<[u32; 3]>,
     /// What all CTAs of the launch know.
-    world: Arc<Mutex<World>>,
+    common: Arc<Mutex<Common>>,
     /// What the instruction accesses, and where that is.
     accesses: Vec<Access>,
     span: Option<Span>,
@@ -214,7 +214,7 @@ impl Inspector {
         shared: &Arc<Checker>,
         launch: &Launch,
         image: &Image,
-        world: &Arc<Mutex<World>>,
+        common: &Arc<Mutex<Common>>,
     ) -> Box<Inspector> {
         let limits = Limits::of(launch, image);
         let (accesses, found, named) = (Vec::with_capacity(64), Default::default(), [None; 16]);
@@ -222,7 +222,7 @@ impl Inspector {
         let races = shared.checks().race.then(|| Races::new(launch.shared_bytes));
         let init = shared.checks().init;
         let init = init.then(|| Init::new(launch, limits.arrays, looked(image).program(image).unwritten));
-        let (shared, world) = (shared.clone(), world.clone());
+        let (shared, common) = (shared.clone(), common.clone());
         let (ctaid, span, torn, known) = (None, None, (None, 0), image.len());
         Box::new(Inspector {
             shared,
@@ -230,7 +230,7 @@ impl Inspector {
             known,
             torn,
             ctaid,
-            world,
+            common,
             accesses,
             span,
             found,
@@ -272,9 +272,9 @@ impl Inspector {
             Plan::Access(shape) => {
                 access::find(&mut self.accesses, w, env, u, shape, exec);
                 self.span = Span::of(&self.accesses);
-                let world = self.world.clone();
-                let mut world = world.lock();
-                if !self.values(&mut world.pages, w, env, u, shape, exec) {
+                let common = self.common.clone();
+                let mut common = common.lock();
+                if !self.values(&mut common.pages, w, env, u, shape, exec) {
                     return false;
                 }
                 if checks.memory && !self.is_inside(shape.writes) {
@@ -282,7 +282,7 @@ impl Inspector {
                     accesses.iter().for_each(|access| self.bounds(w, env, u, access));
                     self.accesses = accesses;
                 }
-                self.races(&mut world, w, env, u, shape);
+                self.races(&mut common, w, env, u, shape);
             }
             Plan::Barrier(aligned) => self.barrier(w, env, u, exec, aligned),
             Plan::Fence(whole_gpu) => self.races.iter_mut().for_each(|races| races.order.fences(warp, whole_gpu)),

@@ -29,7 +29,7 @@ struct Told {
 
 /// Global memory as a launch has used it.
 #[derive(Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct Common {
     /// What was written to it.
     pub(super) pages: Pages,
     /// The program in which every instruction is looked at, once a CTA needed it.
@@ -78,17 +78,17 @@ impl Races {
     }
 
     /// Makes an event, or finds the one that has begun.
-    fn event(&mut self, world: &mut World, memory: Memory, event: Event) -> Now {
+    fn event(&mut self, common: &mut Common, memory: Memory, event: Event) -> Now {
         let number = if memory == Memory::Shared {
             if self.events.is_full() {
                 self.events.collect(self.shared.iter_mut());
             }
             self.events.number(&event)
         } else {
-            if world.events.is_full() {
-                world.events.collect(world.cells.all());
+            if common.events.is_full() {
+                common.events.collect(common.cells.all());
             }
-            world.events.number(&event)
+            common.events.number(&event)
         };
         Now::new(event, number)
     }
@@ -97,7 +97,7 @@ impl Races {
     /// result is false if they must be looked at one by one, some of them perhaps again.
     fn pass_together(
         &mut self,
-        world: &mut World,
+        common: &mut Common,
         (w, env, u): (&Warp, &Env<'_>, &Uop),
         (accesses, span): (&[Access], Span),
         event: Event,
@@ -106,15 +106,15 @@ impl Races {
         if span.memory == Memory::Local || !len.is_multiple_of(4) || !span.low.is_multiple_of(len.into()) {
             return false;
         }
-        let mut now = self.event(world, span.memory, event);
+        let mut now = self.event(common, span.memory, event);
         let (words, all) = (len as usize / 4, (span.len() / 4) as usize);
         let (cells, events) = if span.memory == Memory::Shared {
             let first = span.low as usize / 4;
             (self.shared.get_mut(first..first + all), &self.events)
         } else if all <= WORDS {
-            (world.cells.some(span.low, all), &world.events)
+            (common.cells.some(span.low, all), &common.events)
         } else {
-            (None, &world.events)
+            (None, &common.events)
         };
         let Some(cells) = cells else { return false };
         let (mark, mut last) = (events.mark(now.number, &event, 0, 15), None);
@@ -142,7 +142,7 @@ impl Races {
 
     /// Notes a plain access that races with nothing. The result is false if it must be looked at more closely.
     #[inline(always)]
-    fn passes(&mut self, world: &mut World, access: &Access, now: &mut Now) -> bool {
+    fn passes(&mut self, common: &mut Common, access: &Access, now: &mut Now) -> bool {
         let (first, within, words) = (access.at & !3, access.at & 3, access.len.div_ceil(4) as usize);
         let bytes = match access.len {
             1 | 2 if within + u64::from(access.len) <= 4 => ((1 << access.len) - 1) << within,
@@ -153,7 +153,7 @@ impl Races {
             let first = first as usize / 4;
             (self.shared.get_mut(first..first + words), &self.events)
         } else {
-            (world.cells.some(first, words), &world.events)
+            (common.cells.some(first, words), &common.events)
         };
         let Some(cells) = cells else { return false };
         let mark = events.mark(now.number, &now.event, access.lane, bytes);
@@ -161,12 +161,12 @@ impl Races {
     }
 
     /// Notes the access of one word, and finds what it races with.
-    fn touch(&mut self, world: &mut World, access: &Access, word: u64, now: &mut Now, bytes: u8) -> Option<Conflict> {
+    fn touch(&mut self, common: &mut Common, access: &Access, word: u64, now: &mut Now, bytes: u8) -> Option<Conflict> {
         let is_shared = access.memory == Memory::Shared;
         let (cell, events) = if is_shared {
             (self.shared.get_mut(word as usize / 4)?, &self.events)
         } else {
-            (world.cells.at(word)?, &world.events)
+            (common.cells.at(word)?, &common.events)
         };
         let (order, event) = (&mut self.order, now.event);
         let mark = events.mark(now.number, &event, access.lane, bytes);
@@ -178,7 +178,7 @@ impl Races {
         }
         let (tells, warp) = (cell.tells(), usize::from(event.warp));
         if access.reads && (event.strong || tells) {
-            learn(order, &world.words, is_shared, word, &event);
+            learn(order, &common.words, is_shared, word, &event);
             now.apart = now.number;
         }
         let before = *cell;
@@ -188,7 +188,7 @@ impl Races {
             cell.written(mark);
         }
         if access.writes && (event.strong || may_be_a_flag) {
-            tell(order, &mut world.words, is_shared, word, (warp, event.cta));
+            tell(order, &mut common.words, is_shared, word, (warp, event.cta));
         }
         conflict
     }
@@ -256,7 +256,7 @@ fn tell(order: &mut Order, words: &mut Quick<u64, Told>, is_shared: bool, word: 
 
 impl Inspector {
     /// Looks for races of the accesses of one instruction.
-    pub(super) fn races(&mut self, world: &mut World, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape) {
+    pub(super) fn races(&mut self, common: &mut Common, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape) {
         let Some(mut races) = self.races.take() else { return };
         races.execution = races.execution.wrapping_add(1);
         let warp = w.index() as usize;
@@ -274,7 +274,7 @@ impl Inspector {
         races.stored.whole = None;
         if let Some(span) = self.span.filter(|_| !may_tell && shape.space != Space::Copy) {
             (event.time, event.cta_time) = (races.order.now(warp), races.order.time);
-            if races.pass_together(world, (w, env, u), (&self.accesses, span), event) {
+            if races.pass_together(common, (w, env, u), (&self.accesses, span), event) {
                 self.races = Some(races);
                 return;
             }
@@ -299,16 +299,16 @@ impl Inspector {
             }
             let now = if access.memory == Memory::Shared { &mut shared } else { &mut global };
             if now.event != event {
-                *now = races.event(world, access.memory, event);
+                *now = races.event(common, access.memory, event);
             }
-            if !may_tell && races.passes(world, access, now) {
+            if !may_tell && races.passes(common, access, now) {
                 continue;
             }
             let end = access.at.saturating_add(access.len.into());
             let (mut word, mut conflict) = (access.at & !3, None);
             while word < end {
                 let (from, to) = (access.at.max(word) - word, end.min(word.saturating_add(4)) - word);
-                let found = races.touch(world, access, word, now, ((1u32 << to) - (1 << from)) as u8);
+                let found = races.touch(common, access, word, now, ((1u32 << to) - (1 << from)) as u8);
                 let found = found.filter(|found| !stores_the_same(w, u, access, found));
                 conflict = conflict.or(found.map(|found| (word, found)));
                 word = word.saturating_add(4);

@@ -85,7 +85,7 @@ pub(crate) struct Place {
 }
 
 /// The reports are kept until somebody takes them. There are no more than this.
-const MOST: usize = 1000;
+const MOST_REPORTS: usize = 1000;
 
 /// The checker of a GPU: what it looks for, and all that it has found.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Checker {
     /// Whether nothing was reported of this place yet. From now on something is.
     pub(crate) fn is_new(&self, place: Place) -> bool {
         let mut known = self.known.lock();
-        known.len() < MOST && known.insert(place)
+        known.len() < MOST_REPORTS && known.insert(place)
     }
 
     /// Adds a report.

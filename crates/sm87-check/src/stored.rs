@@ -28,19 +28,19 @@ impl Place {
 }
 
 /// The most bytes that the lanes of an instruction store.
-const MOST: usize = 32 * 16;
+const MOST_BYTES: usize = 32 * 16;
 
 /// What memory holds where the lanes of an instruction store.
 #[derive(Debug)]
 pub(super) struct Stored {
-    bytes: [u8; MOST],
+    bytes: [u8; MOST_BYTES],
     /// Whether all bytes of the instruction were read, if it was tried.
     pub whole: Option<bool>,
 }
 
 impl Default for Stored {
     fn default() -> Stored {
-        Stored { bytes: [0; MOST], whole: None }
+        Stored { bytes: [0; MOST_BYTES], whole: None }
     }
 }
 

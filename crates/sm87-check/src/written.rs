@@ -24,7 +24,7 @@ pub(crate) fn all_written(bytes: &[u8]) -> bool {
 
 const PAGE: usize = 4096;
 /// The most pages that are remembered. More of them count as written.
-const MOST: usize = 32 << 10;
+const MOST_PAGES: usize = 32 << 10;
 /// The size of a thread's local address space.
 const LOCAL: u64 = 1 << 24;
 
@@ -76,7 +76,7 @@ impl Pages {
             let (used, end) = backing.used(offset);
             self.last = (host..base + end, used);
         }
-        let number = if self.last.1 || self.pages.len() == MOST {
+        let number = if self.last.1 || self.pages.len() == MOST_PAGES {
             ALL
         } else {
             self.pages.push(Box::new([NEVER; PAGE]));

@@ -6,21 +6,22 @@
 //!    ├ step      what must be known of an instruction      table   the figures of sm_87, with their sources
 //!    ├ timeline  when a warp issues its instructions
 //!    ├ memory    lines, sectors, caches and banks
-//!    └ world   SMs, and the estimate
+//!    └ gpu     SMs, and the estimate
 //! ```
 //!
 //! A launch that names no machine has no meter and no such copy, so that it executes what it always executed. The numbers of a
 //! launch depend on nothing but the launch: one thread executes its CTAs in order, and the caches are empty when it begins.
+mod gpu;
 mod machine;
 mod memory;
 mod segment;
 mod step;
 mod table;
 mod timeline;
-mod world;
 
 pub use machine::{Estimate, Machine, Unit};
 
+use gpu::{Busy, Gpu};
 use memory::{Lines, Touch, Way};
 use parking_lot::Mutex;
 use segment::Segments;
@@ -36,11 +37,10 @@ use std::sync::Arc;
 use step::{Kind, Step};
 use table::{SCHEDULERS, SHARED_LOAD, SHARED_STORE};
 use timeline::Timeline;
-use world::{Busy, World};
 
 /// The model of what one launch takes on a machine.
 pub struct Model {
-    world: Arc<Mutex<World>>,
+    gpu: Arc<Mutex<Gpu>>,
     estimate: Mutex<Option<Estimate>>,
 }
 
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Model {
 impl Model {
     /// The model of a launch that has not begun.
     pub fn new(machine: Machine, launch: &Launch) -> Model {
-        Model { world: Arc::new(Mutex::new(World::new(machine, launch))), estimate: Mutex::default() }
+        Model { gpu: Arc::new(Mutex::new(Gpu::new(machine, launch))), estimate: Mutex::default() }
     }
 
     /// What the launch takes, once it has ended. It is never less than what its program saw on the clocks.
@@ -75,11 +75,11 @@ impl Observer for Model {
     }
 
     fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
-        Meter::new(&self.world)
+        Meter::new(&self.gpu)
     }
 
     fn ends(&self, shown: u64) {
-        *self.estimate.lock() = Some(self.world.lock().estimate(shown));
+        *self.estimate.lock() = Some(self.gpu.lock().estimate(shown));
     }
 }
 
@@ -107,7 +107,7 @@ const SKIPPED: u32 = 64;
 
 /// What the model knows of a CTA.
 pub(crate) struct Meter {
-    world: Arc<Mutex<World>>,
+    gpu: Arc<Mutex<Gpu>>,
     sm: u32,
     /// The scheduler of the first warp.
     scheduler: usize,
@@ -121,9 +121,9 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Has seen nothing yet.
-    pub(crate) fn new(world: &Arc<Mutex<World>>) -> Box<Meter> {
+    pub(crate) fn new(gpu: &Arc<Mutex<Gpu>>) -> Box<Meter> {
         Box::new(Meter {
-            world: world.clone(),
+            gpu: gpu.clone(),
             sm: 0,
             scheduler: 0,
             warps: Vec::new(),
@@ -137,7 +137,7 @@ impl Meter {
     /// A CTA begins on an SM.
     pub(crate) fn begin(&mut self, sm: u32) {
         self.sm = sm;
-        self.scheduler = self.world.lock().begin(sm);
+        self.scheduler = self.gpu.lock().begin(sm);
         self.warps.clear();
         self.barriers = [[0; 2]; 16];
         self.busy = Default::default();
@@ -146,7 +146,7 @@ impl Meter {
     /// The CTA has ended.
     pub(crate) fn end(&mut self) {
         let latency = self.warps.iter().map(Timeline::end).max().unwrap_or(0);
-        self.world.lock().end(self.sm, latency, &self.busy);
+        self.gpu.lock().end(self.sm, latency, &self.busy);
     }
 
     /// The timeline of a warp.
@@ -283,8 +283,8 @@ impl Meter {
         }
         let copies = shape.space == Space::Copy;
         let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong };
-        let mut world = self.world.lock();
-        let Some((behind, l1)) = world.memory(self.sm) else { return Touch::default() };
+        let mut gpu = self.gpu.lock();
+        let Some((behind, l1)) = gpu.memory(self.sm) else { return Touch::default() };
         memory::global(behind, l1, &self.lines, way)
     }
 }

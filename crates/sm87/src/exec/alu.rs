@@ -264,7 +264,7 @@ unsafe fn whole_wide<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u
 macro_rules! pick {
     ($plain:expr, $wide:expr) => {{
         #[cfg(target_arch = "x86_64")]
-        let h: crate::exec::uop::Handler = if crate::exec::isa::avx2() { $wide } else { $plain };
+        let h: crate::exec::uop::Handler = if crate::exec::host::avx2() { $wide } else { $plain };
         #[cfg(not(target_arch = "x86_64"))]
         let h: crate::exec::uop::Handler = $plain;
         h

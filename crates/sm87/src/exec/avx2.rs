@@ -1,6 +1,6 @@
 //! Eight lanes in one AVX2 register.
 //!
-//! Values of [`Avx2`] are made only inside handlers that [`super::isa`] selects if the host has AVX2 and FMA. Every
+//! Values of [`Avx2`] are made only inside handlers that [`super::host`] selects if the host has AVX2 and FMA. Every
 //! method is inlined into such a handler, where the intrinsics are single instructions.
 #![allow(unsafe_code)]
 

@@ -6,7 +6,7 @@ use super::local::Local;
 use super::mem::{Shared, Tlb};
 use super::observe::{CtaObserver, Observer};
 #[cfg(target_arch = "x86_64")]
-use super::ops::hmma::Operands;
+use super::ops::hmma::Converted;
 use super::ops::memory::Known;
 use super::rows::{Row, Src};
 use super::uop::{Flow, Uop};
@@ -93,7 +93,7 @@ pub struct Env<'a> {
     pub(crate) known: Known,
     /// Operands of tensor cores that were converted, if there were any.
     #[cfg(target_arch = "x86_64")]
-    pub(crate) operands: Option<Box<Operands>>,
+    pub(crate) operands: Option<Box<Converted>>,
     pub(crate) shared: Shared,
     pub(crate) local: Local,
     /// The newest program of the launch.

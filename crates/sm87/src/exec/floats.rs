@@ -1,11 +1,11 @@
 //! FFMA and FADD without modifiers, of which programs have many one after another.
 #![allow(unsafe_code)]
 
-use super::runs::{Operands, Run};
+use super::runs::{Offsets, Run};
 use super::simd::{Simd, part};
 use super::warp::Warp;
 
-/// Makes two functions that execute a run: one for any host, and one for hosts with the instruction sets of [`super::isa`].
+/// Makes two functions that execute a run: one for any host, and one for hosts with the instruction sets of [`super::host`].
 macro_rules! run {
     ($(#[$doc:meta])* $name:ident, $wide:ident = $body:ident) => {
         $(#[$doc])*
@@ -53,7 +53,7 @@ unsafe fn multiplied<V: Simd>(own: *mut u32, runs: *const Run, n: usize, _: u32)
         let any = unsafe { multiplied_part::<V>(own.add(i), runs, n) };
         if any {
             // SAFETY: as above.
-            (0..n).for_each(|k| unsafe { canonical_part::<V>(own.add(i + usize::from((*runs.add(k)).operands.d))) });
+            (0..n).for_each(|k| unsafe { canonical_part::<V>(own.add(i + usize::from((*runs.add(k)).offsets.d))) });
         }
         i += TOGETHER * V::LANES;
     }
@@ -71,9 +71,9 @@ unsafe fn multiplied_part<V: Simd>(own: *mut u32, runs: *const Run, n: usize) ->
     let (mut at, end) = (runs, runs.wrapping_add(n));
     // SAFETY: there are `n` instructions, and the warp's file has their rows of 32 words.
     unsafe {
-        let mut x = four::<V>(own.add((*at).operands.a.into()));
+        let mut x = four::<V>(own.add((*at).offsets.a.into()));
         loop {
-            let Run { operands: Operands { b, c, d, .. }, shares, .. } = *at;
+            let Run { offsets: Offsets { b, c, d, .. }, shares, .. } = *at;
             let (y, z) = (four::<V>(own.add(b.into())), four::<V>(own.add(c.into())));
             let r = [x[0].fma(y[0], z[0]), x[1].fma(y[1], z[1]), x[2].fma(y[2], z[2]), x[3].fma(y[3], z[3])];
             // One comparison looks at two values.
@@ -86,7 +86,7 @@ unsafe fn multiplied_part<V: Simd>(own: *mut u32, runs: *const Run, n: usize) ->
                 break;
             }
             if !shares {
-                x = four(own.add((*at).operands.a.into()));
+                x = four(own.add((*at).offsets.a.into()));
             }
         }
     }
@@ -141,7 +141,7 @@ unsafe fn added_pair<V: Simd>(own: *mut u32, runs: *const Run, n: usize) {
     for k in 0..n {
         // SAFETY: there are `n` instructions, and the warp's file has their rows of 32 words.
         unsafe {
-            let Operands { a, b, d, .. } = (*runs.add(k)).operands;
+            let Offsets { a, b, d, .. } = (*runs.add(k)).offsets;
             let source = |at: u16| {
                 let p = own.add(at.into());
                 if usize::from(at) == sum_at { sum } else { [V::load(p), V::load(p.add(V::LANES))] }

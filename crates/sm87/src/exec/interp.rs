@@ -26,10 +26,10 @@ pub(crate) enum Stop {
 ///
 /// # Safety
 /// `code` is the image that the warp's arrays belong to. The warp has a running group. The host has the instruction set
-/// of [`super::isa`].
+/// of [`super::host`].
 pub(crate) unsafe fn run(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Stop {
     #[cfg(target_arch = "x86_64")]
-    if super::isa::avx2() {
+    if super::host::avx2() {
         // SAFETY: the line above has found that the host has AVX2 and its companions. The other conditions are those of
         // `run`.
         return unsafe { run_avx2(w, env, code, slice) };

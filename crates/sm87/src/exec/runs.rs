@@ -27,25 +27,25 @@ pub(crate) struct Run {
     /// Whether this and the next instruction are such FFMA, have the same first factor, and this one does not write it.
     pub shares: bool,
     /// The operands of an FFMA or FADD without modifiers.
-    pub operands: Operands,
+    pub offsets: Offsets,
 }
 
-/// The places of registers in the file of a warp, as operands in words. The micro-op has them too, but a loop over many instructions
+/// The places of registers in the file of a warp, as offsets in words. The micro-op has them too, but a loop over many instructions
 /// reads a quarter of the memory here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(8))]
-pub(crate) struct Operands {
+pub(crate) struct Offsets {
     pub a: u16,
     pub b: u16,
     pub c: u16,
     pub d: u16,
 }
 
-impl Operands {
+impl Offsets {
     /// Those of an instruction whose operands are registers.
-    fn of(u: &Uop) -> Operands {
+    fn of(u: &Uop) -> Offsets {
         let [a, b, c] = [u.a, u.b, u.c].map(|s| s.own() as u16);
-        Operands { a, b, c, d: u.d.offset() as u16 }
+        Offsets { a, b, c, d: u.d.offset() as u16 }
     }
 }
 
@@ -60,9 +60,9 @@ fn before(u: &Uop, row: &Row, next: Run) -> Run {
     let plain = |wanted: Op, next: u8| if row.op == wanted && is_plain { next.saturating_add(1) } else { 0 };
     let (multiplying, adding) = (plain(Op::Ffma, next.multiplying), plain(Op::Fadd, next.adding));
     let simple = u.guard.is_always_true() && multiplying | adding <= 1;
-    let operands = if multiplying | adding > 0 { Operands::of(u) } else { Operands::default() };
-    let shares = multiplying > 1 && operands.a == next.operands.a && operands.a != operands.d;
-    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple, shares, operands }
+    let offsets = if multiplying | adding > 0 { Offsets::of(u) } else { Offsets::default() };
+    let shares = multiplying > 1 && offsets.a == next.offsets.a && offsets.a != offsets.d;
+    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple, shares, offsets }
 }
 
 /// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this
@@ -130,7 +130,7 @@ pub(crate) struct Ended {
 ///
 /// # Safety
 /// The instructions are those at `code`, and the first one begins a run of at least `n`. The warp's arrays are those of the
-/// program, and as many runs are at `runs`. If `WIDE`, the host has the instruction set of [`super::isa`].
+/// program, and as many runs are at `runs`. If `WIDE`, the host has the instruction set of [`super::host`].
 #[inline(always)]
 pub(crate) unsafe fn execute<const WIDE: bool>(
     w: &mut Warp,

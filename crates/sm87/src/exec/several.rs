@@ -55,21 +55,21 @@ pub(crate) trait Several {
 }
 
 /// Where the operands of an instruction are.
-struct Operands {
+struct SourceRows {
     /// The rows of each source. The second is the first unless the source is a pair.
     sources: [[*const u32; 2]; 3],
     p: u32,
     q: u32,
 }
 
-impl Operands {
+impl SourceRows {
     #[inline(always)]
-    fn of<O: Several>(w: &Warp, u: &Uop) -> Operands {
+    fn of<O: Several>(w: &Warp, u: &Uop) -> SourceRows {
         let rows = |s: Src, n: u32| {
             let low = w.src(s);
             [low, if O::PAIRS >> n & 1 != 0 { w.src(s.plus(1)) } else { low }]
         };
-        Operands { sources: [rows(u.a, 0), rows(u.b, 1), rows(u.c, 2)], p: w.pred(u.ps), q: w.pred(u.pt) }
+        SourceRows { sources: [rows(u.a, 0), rows(u.b, 1), rows(u.c, 2)], p: w.pred(u.ps), q: w.pred(u.pt) }
     }
 
     /// The results for lanes from `i` on.
@@ -95,7 +95,7 @@ impl Operands {
 
 #[inline(always)]
 unsafe fn rows<V: Simd, O: Several, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
-    let operands = Operands::of::<O>(w, u);
+    let operands = SourceRows::of::<O>(w, u);
     let d = [w.dst(u.d), w.dst(u.d.plus(1))];
     let whole = FULL || in_values::<V>(exec);
     let (mut first, mut second) = (0, 0);
@@ -103,7 +103,7 @@ unsafe fn rows<V: Simd, O: Several, const FULL: bool>(w: &mut Warp, u: &Uop, exe
     while i < 32 {
         let on = if FULL { V::ALL } else { part::<V>(exec, i) };
         if !whole || on != 0 {
-            // SAFETY: as for `Operands::eval`.
+            // SAFETY: as for `SourceRows::eval`.
             let r = unsafe { operands.eval::<V, O>(u, i) };
             for (d, &word) in d.iter().zip(&r.value).take(O::WORDS) {
                 // SAFETY: rows have 32 words; a pair was lowered as two rows.
@@ -148,8 +148,8 @@ unsafe fn rows_wide<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>,
 #[inline(always)]
 unsafe fn lane<O: Several>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
     let lane = exec.trailing_zeros();
-    // SAFETY: as for `Operands::eval`.
-    let r = unsafe { Operands::of::<O>(w, u).eval::<u32, O>(u, lane as usize) };
+    // SAFETY: as for `SourceRows::eval`.
+    let r = unsafe { SourceRows::of::<O>(w, u).eval::<u32, O>(u, lane as usize) };
     for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
         w.put(u.d.plus(k as u32), lane, word);
     }
@@ -172,8 +172,8 @@ unsafe fn lane_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u3
 /// Executes it on the uniform datapath, whose registers hold the same value in every lane.
 #[inline(always)]
 unsafe fn uniform<O: Several>(w: &mut Warp, u: &Uop) -> Flow {
-    // SAFETY: as for `Operands::eval`.
-    let r = unsafe { Operands::of::<O>(w, u).eval::<u32, O>(u, 0) };
+    // SAFETY: as for `SourceRows::eval`.
+    let r = unsafe { SourceRows::of::<O>(w, u).eval::<u32, O>(u, 0) };
     for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
         w.broadcast(u.d.plus(k as u32), word);
     }

@@ -13,8 +13,8 @@ use super::warp::Warp;
 use std::ops::Range;
 
 /// The most instructions that are executed beforehand. A slice has more.
-pub(super) const MOST: u32 = 48;
-const _: () = assert!(MOST < 64, "a warp that sleeps gives the others slices of 64 instructions");
+pub(super) const MOST_ISSUED: u32 = 48;
+const _: () = assert!(MOST_ISSUED < 64, "a warp that sleeps gives the others slices of 64 instructions");
 /// It is worth the effort in a grid of so many warps.
 pub(super) const WORTH: u64 = 64;
 /// What rows hold in the two attempts, so that rows that are written are found.
@@ -70,7 +70,7 @@ fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row], filled: u32) -> 
     let mut w = Warp::new(0);
     w.begin(u32::MAX, image.entry, &mut rows, &image.pool.immediates, constants);
     env.stats = Default::default();
-    while image.is_alike(w.pc) && env.stats.warp_instructions < u64::from(MOST / 2) {
+    while image.is_alike(w.pc) && env.stats.warp_instructions < u64::from(MOST_ISSUED / 2) {
         // SAFETY: the warp has the arrays of `image`, which is that of `env`, and all of its lanes run.
         let stop = unsafe { interp::run(&mut w, env, image, 1) };
         if stop != Stop::Slice || w.active != u32::MAX || !w.groups().is_empty() {

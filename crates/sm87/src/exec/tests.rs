@@ -96,7 +96,7 @@ proptest! {
     fn vectors_compute_what_scalars_do(x in prop::array::uniform3(prop::array::uniform8(float()))) {
         check::<u32>(x);
         #[cfg(target_arch = "x86_64")]
-        if super::isa::avx2() {
+        if super::host::avx2() {
             check::<super::avx2::Avx2>(x);
         }
     }

@@ -167,11 +167,11 @@ impl Hmma {
     }
 
     #[inline(always)]
-    fn operands(self, a: &[Fragment; 4], b: &[Fragment; 2]) -> Operands {
+    fn operands(self, a: &[Fragment; 4], b: &[Fragment; 2]) -> Factors {
         let n = self.per_word();
         let [a_count, b_count, _] = self.registers();
         let lowest = if self.input == Input::F16 { -14 } else { -126 };
-        let mut out = Operands::EMPTY;
+        let mut out = Factors::EMPTY;
         for e in 0..n {
             for (r, word) in a.iter().enumerate().take(a_count) {
                 let parts = self.take_apart(word, e, self.neg_a, lowest);
@@ -261,7 +261,7 @@ struct Parts {
 
 /// A and B, split into integer significands with 10 fraction bits and exponents.
 #[derive(Clone)]
-struct Operands {
+struct Factors {
     a: [[f32; 16]; 16],
     a_significand: [[i32; 16]; 16],
     a_exponent: [[i32; 16]; 16],
@@ -272,7 +272,7 @@ struct Operands {
     special: bool,
 }
 
-impl Operands {
+impl Factors {
     const EMPTY: Self = Self {
         a: [[0.0; 16]; 16],
         a_significand: [[0; 16]; 16],

@@ -12,7 +12,7 @@ mod operands;
 
 use crate::exec::avx2::transposed;
 use crate::num::hmma::{Hmma, Input};
-pub(crate) use operands::Operands;
+pub(crate) use operands::Converted;
 use operands::{Left, Right, Words, depth, floats, ints, load, splat};
 use std::arch::x86_64::*;
 use std::hint::black_box;
@@ -21,8 +21,8 @@ use std::hint::black_box;
 const FRACTION: i32 = 24;
 /// Exponents are those of floats with their bias. If all to which a sum is aligned lie between these two, scales and results
 /// are normal floats, and a product that is too small for a float is cut to zero.
-const LEAST: i32 = 27;
-const MOST: i32 = 247;
+const LEAST_EXPONENT: i32 = 27;
+const MOST_EXPONENT: i32 = 247;
 
 /// The vectors of a pair of columns: two columns, two halves.
 type Pair = [[__m256i; 2]; 2];
@@ -47,12 +47,13 @@ impl Range {
         }
     }
 
-    /// Whether the exponents of all numbers but zeros lie between `LEAST` and `most`.
+    /// Whether the exponents of all numbers but zeros lie between `LEAST_EXPONENT` and `most`.
     #[inline(always)]
     unsafe fn is_within(self, most: i32) -> bool {
         // SAFETY: as for `splat`.
         unsafe {
-            let enough = _mm256_cmpeq_epi32(_mm256_max_epu32(self.least, splat((LEAST << 24) - 1)), self.least);
+            let enough =
+                _mm256_cmpeq_epi32(_mm256_max_epu32(self.least, splat((LEAST_EXPONENT << 24) - 1)), self.least);
             let few = _mm256_cmpeq_epi32(_mm256_min_epu32(self.most, splat((most << 24) | 0xff_ffff)), self.most);
             _mm256_movemask_epi8(_mm256_and_si256(enough, few)) == -1
         }
@@ -86,7 +87,7 @@ const fn shuffles(size: usize) -> [Words; 8] {
 
 impl Unit<'_> {
     /// The greatest exponents of the products of a pass, in their place in a float, for the pair `q` of columns. If there is
-    /// none, `LEAST` takes its place.
+    /// none, `LEAST_EXPONENT` takes its place.
     ///
     /// # Safety
     /// As for `splat`, as for the functions below.
@@ -108,7 +109,7 @@ impl Unit<'_> {
                 }
                 // The product of the least factors has this exponent.
                 let some = _mm256_cmpeq_epi8(_mm256_max_epu8(top, _mm256_set1_epi8(99)), top);
-                let top = _mm256_max_epu8(_mm256_and_si256(top, some), _mm256_set1_epi8(LEAST as i8));
+                let top = _mm256_max_epu8(_mm256_and_si256(top, some), _mm256_set1_epi8(LEAST_EXPONENT as i8));
                 found[0].set(top);
                 let bytes = found[0].0.as_ptr().cast::<u8>();
                 let mut tops = [[_mm256_setzero_si256(); 2]; 2];
@@ -125,10 +126,10 @@ impl Unit<'_> {
                     let b = _mm256_shuffle_epi8(b, masks[k].get());
                     top = _mm256_max_epi16(top, _mm256_add_epi16(b, left[k].get()));
                 }
-                let least = _mm256_set1_epi16(LEAST as i16);
+                let least = _mm256_set1_epi16(LEAST_EXPONENT as i16);
                 let some = _mm256_cmpgt_epi16(top, _mm256_set1_epi16(-4096));
                 let small = _mm256_and_si256(_mm256_cmpgt_epi16(least, top), some);
-                let large = _mm256_cmpgt_epi16(top, _mm256_set1_epi16(MOST as i16));
+                let large = _mm256_cmpgt_epi16(top, _mm256_set1_epi16(MOST_EXPONENT as i16));
                 self.bad = _mm256_or_si256(self.bad, _mm256_or_si256(small, large));
                 found.set(_mm256_max_epi16(top, least));
             }
@@ -303,13 +304,13 @@ unsafe fn put([a, b, c, d]: &[Pair; 4], is_f32: bool, to: *mut u32) {
 /// and the result is false.
 ///
 /// # Safety
-/// The host has the instruction set of [`crate::exec::isa`]. `a`, `b`, `c` and `d` are as many registers in a row as the form says.
+/// The host has the instruction set of [`crate::exec::host`]. `a`, `b`, `c` and `d` are as many registers in a row as the form says.
 /// They may be the same ones.
 #[inline(always)]
 pub(super) unsafe fn run(
     how: Hmma,
     [a, b, c]: [*const u32; 3],
-    operands: &mut Operands,
+    operands: &mut Converted,
     places: [usize; 2],
     d: *mut u32,
 ) -> bool {
@@ -332,7 +333,7 @@ pub(super) unsafe fn run(
                 for pair in &pairs {
                     range.note(pair);
                 }
-                if !range.is_within(if is_f32 { MOST } else { 142 }) {
+                if !range.is_within(if is_f32 { MOST_EXPONENT } else { 142 }) {
                     return false;
                 }
             }

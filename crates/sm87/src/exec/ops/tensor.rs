@@ -96,7 +96,7 @@ impl<const FORM: u32> Whole for Halves<FORM> {
             let c = if nothing { ZERO.as_ptr().cast() } else { w.src(u.c) };
             // Registers that follow each other have different places.
             let places = [u.a.offset() / 128, u.b.offset() / 64];
-            let operands = env.operands.get_or_insert_with(|| Box::new(hmma::Operands::none()));
+            let operands = env.operands.get_or_insert_with(|| Box::new(hmma::Converted::none()));
             // SAFETY: only AVX2 has several lanes. The micro-op was lowered with as many registers, and rows follow each other.
             if unsafe { hmma::run(h, [w.src(u.a), w.src(u.b), c], operands, places, w.dst(u.d)) } {
                 return Flow::Next;

@@ -81,7 +81,7 @@ proptest! {
         let want = expected(&program, &before, u32::MAX, |x, y, z| num::fma(x, y, z, Mode::default(), false));
         prop_assert_eq!(executed(multiplied::<u32>, &runs, &before, u32::MAX), want);
         #[cfg(target_arch = "x86_64")]
-        if super::super::isa::avx2() {
+        if super::super::host::avx2() {
             let body = multiplied::<super::super::avx2::Avx2>;
             prop_assert_eq!(executed(body, &runs, &before, u32::MAX), want);
         }
@@ -96,7 +96,7 @@ proptest! {
         let want = expected(&program, &before, exec, |x, y, _| num::add(x, y, Mode::default()));
         prop_assert_eq!(executed(added::<u32>, &runs, &before, exec), want);
         #[cfg(target_arch = "x86_64")]
-        if super::super::isa::avx2() {
+        if super::super::host::avx2() {
             prop_assert_eq!(executed(added::<super::super::avx2::Avx2>, &runs, &before, exec), want);
         }
     }

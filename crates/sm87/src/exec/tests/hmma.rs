@@ -1,7 +1,7 @@
 //! The vector form against [`Hmma::run`], which defines the results.
 
 use super::*;
-use crate::exec::isa::avx2;
+use crate::exec::host::avx2;
 use crate::num::mma::Fragment;
 use proptest::prelude::*;
 
@@ -78,12 +78,12 @@ fn forms(neg: [bool; 2]) -> impl Iterator<Item = Hmma> {
 type Matrices<'a> = (&'a [Fragment; 4], &'a [Fragment; 2], &'a [Fragment; 4]);
 
 /// What vectors compute, or `None` if the numbers do not suit them.
-fn vectors(how: Hmma, (a, b, c): Matrices<'_>, kept: &mut Operands, places: [usize; 2]) -> Option<[Fragment; 4]> {
+fn vectors(how: Hmma, (a, b, c): Matrices<'_>, kept: &mut Converted, places: [usize; 2]) -> Option<[Fragment; 4]> {
     #[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
     unsafe fn enabled(
         how: Hmma,
         (a, b, c): Matrices<'_>,
-        kept: &mut Operands,
+        kept: &mut Converted,
         places: [usize; 2],
     ) -> Option<[Fragment; 4]> {
         // The addend and the result are the same registers, as they are in programs.
@@ -100,7 +100,7 @@ fn vectors(how: Hmma, (a, b, c): Matrices<'_>, kept: &mut Operands, places: [usi
 
 fn check(how: Hmma, tile: Tile, seed: u64) {
     let (a, b, c) = operands(how, tile, seed);
-    if let Some(found) = vectors(how, (&a, &b, &c), &mut Operands::none(), [0; 2]) {
+    if let Some(found) = vectors(how, (&a, &b, &c), &mut Converted::none(), [0; 2]) {
         assert_eq!(found, how.run(&a, &b, &c), "{how:?} {tile:?} {seed}");
     }
 }
@@ -122,7 +122,7 @@ fn kept_operands_are_those_of_the_instruction() {
     if !avx2() {
         return;
     }
-    let (mut kept, mut noise) = (Operands::none(), Noise(7));
+    let (mut kept, mut noise) = (Converted::none(), Noise(7));
     let tile = Tile { low: 10, high: 18, zeros: 16, anything: false };
     for _ in 0..3000 {
         let neg = [noise.below(2) != 0, noise.below(2) != 0];
@@ -146,7 +146,7 @@ fn ordinary_numbers_are_computed_by_vectors() {
     for how in forms([false; 2]) {
         for seed in 0..100 {
             let (a, b, c) = operands(how, tile, seed);
-            assert!(vectors(how, (&a, &b, &c), &mut Operands::none(), [0; 2]).is_some(), "{how:?} {seed}");
+            assert!(vectors(how, (&a, &b, &c), &mut Converted::none(), [0; 2]).is_some(), "{how:?} {seed}");
         }
     }
 }
@@ -167,6 +167,6 @@ fn other_numbers_are_not() {
         if a == 0 {
             (x, y) = ([[0; 32]; 4], [[0; 32]; 2]);
         }
-        assert!(vectors(how, (&x, &y, &z), &mut Operands::none(), [0; 2]).is_none(), "{a:#x} {b:#x} {c:#x}");
+        assert!(vectors(how, (&x, &y, &z), &mut Converted::none(), [0; 2]).is_none(), "{a:#x} {b:#x} {c:#x}");
     }
 }

@@ -34,7 +34,7 @@ fn uop(mods: u32, imm: u32) -> Uop {
 pub(crate) fn lanes<O: Several>(mods: u32, imm: u32, x: [[u32; 8]; 6], preds: [u32; 2]) -> Vec<Vec<(u64, [bool; 2])>> {
     let plain = eight::<u32, O>(mods, imm, x, preds);
     #[cfg(target_arch = "x86_64")]
-    if crate::exec::isa::avx2() {
+    if crate::exec::host::avx2() {
         return vec![plain, eight::<crate::exec::avx2::Avx2, O>(mods, imm, x, preds)];
     }
     vec![plain]
@@ -86,7 +86,7 @@ fn drivers(exec: u32) -> Vec<Driver> {
         drivers.push(lane::<Sample>);
     }
     #[cfg(target_arch = "x86_64")]
-    if crate::exec::isa::avx2() {
+    if crate::exec::host::avx2() {
         use crate::exec::avx2::Avx2;
         drivers.push(rows::<Avx2, Sample, false>);
         if exec == u32::MAX {

@@ -80,14 +80,14 @@ impl<T, const REGISTERS: usize> Kept<T, REGISTERS> {
 }
 
 /// The operands that were converted last: those of two A and of four B.
-pub(crate) struct Operands {
+pub(crate) struct Converted {
     pub(super) left: [Kept<Left, 4>; 2],
     pub(super) right: [Kept<Right, 2>; 4],
 }
 
-impl Operands {
-    pub(crate) const fn none() -> Operands {
-        Operands {
+impl Converted {
+    pub(crate) const fn none() -> Converted {
+        Converted {
             left: [const { Kept::new(Left { value: [[[Words::ZERO; 2]; 8]; 2], exponent: [[Words::ZERO; 8]; 2] }) }; 2],
             right: [const { Kept::new(Right { value: [[Words::ZERO; 8]; 2], exponent: [[Words::ZERO; 4]; 2] }) }; 4],
         }

@@ -29,7 +29,7 @@ struct Sm {
 }
 
 /// The GPU during a launch.
-pub(crate) struct World {
+pub(crate) struct Gpu {
     machine: Machine,
     sms: Vec<Sm>,
     pub(super) shared: Shared,
@@ -59,15 +59,15 @@ fn cycles(amount: u64, in_a_cycle: u64) -> u64 {
     amount.div_ceil(in_a_cycle.max(1))
 }
 
-impl World {
+impl Gpu {
     /// A GPU with empty caches.
-    pub(crate) fn new(machine: Machine, launch: &Launch) -> World {
+    pub(crate) fn new(machine: Machine, launch: &Launch) -> Gpu {
         let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
         let resident = resident(launch, warps);
         let used = launch.shared_bytes.saturating_mul(resident).min(table::SHARED);
         let shared = Shared { l2: Cache::new(machine.l2_bytes, L2_WAYS), l2_bytes: 0, dram_bytes: 0 };
         let sms = (0..launch.sm_count).map(|_| Sm::default()).collect();
-        World { machine, sms, shared, l1_bytes: (table::L1 - used).max(LEAST_L1), resident, warps }
+        Gpu { machine, sms, shared, l1_bytes: (table::L1 - used).max(LEAST_L1), resident, warps }
     }
 
     /// The scheduler of the first warp of a CTA that begins on an SM.
