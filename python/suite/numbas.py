@@ -18,6 +18,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -105,6 +106,19 @@ def run(module: str) -> dict[str, tuple[str, str]]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def chapter() -> list[str]:
+    """Runs the program with a race that docs/cuda.md prints, with the checker. Returns what is missing in its report."""
+    text = (HERE.parents[1] / "docs/cuda.md").read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "race_numba.py"
+        program.write_text(re.search(r"^```text\n(# race_numba.py\n.*?)^```$", text, re.S | re.M)[1])
+        environment = os.environ | {"TEGRARM_SIM_CHECK": "race", "TEGRARM_BACKEND": "sim"}
+        done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=LIMIT_S, env=environment)
+    wanted = (r"race: shared memory", r"store by .*race_numba.py:9\)", r"load by .*race_numba.py:10\)")
+    return [f"docs/cuda.md: the report of race_numba.py has no {part}: {done.stderr[-300:]}" for part in wanted
+            if not re.search(part, done.stderr)]
+
+
 def modules() -> list[str]:
     """All modules of tests."""
     place = importlib.util.find_spec(TESTS)
@@ -151,6 +165,7 @@ def main() -> int:
         else:
             kinds[outcome] += 1
     if not args.modules and not args.sample:
+        wrong += chapter()
         wrong += [f"the row {row[0]} of known_numba.tsv: nothing that fails needs it" for row in rows if row not in used]
     needs = kinds["passed"] + kinds["failed"] + kinds["not listed"]
     share = 100 * kinds["passed"] / max(needs, 1)
