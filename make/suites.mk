@@ -8,8 +8,9 @@ $(TRITON)/.installed: python/requirements-triton.txt python/pyproject.toml
 	$(TRITON)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
 .PHONY: test-triton
-test-triton: build $(TRITON)/.installed  ## Triton's kernels (softmax, matrix products, attention, ...) against numpy: about a minute, and a large download
+test-triton: build $(TRITON)/.installed  ## Triton's kernels (softmax, matrix products, attention, ...) against numpy, with our driver and with Triton's own: minutes, and a large download
 	$(TRITON)/bin/python -m pytest -c python/pyproject.toml --rootdir python python/tests/triton $(ARGS)
+	TEGRARM_TEST_TRITON=cuda $(TRITON)/bin/python -m tegrarm run --cuda -- $(TRITON)/bin/python -m pytest -c python/pyproject.toml --rootdir python python/tests/triton/test_triton.py $(ARGS)
 	$(TRITON)/bin/python examples/python/triton_softmax.py
 
 # Compares tinygrad's own tests on the TEGRA interface with its CPU device. They take long and are not part of `make test`. They need

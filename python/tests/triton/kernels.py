@@ -2,6 +2,7 @@
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 
 @triton.jit
@@ -199,3 +200,17 @@ def scan(x, out, n, BLOCK: tl.constexpr):
 def sort(x, out, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(out + at, tl.sort(tl.load(x + at)))
+
+
+@triton.jit
+def arcsine(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, libdevice.asin(tl.load(x + at, mask=at < n)), mask=at < n)
+
+
+@triton.jit
+def kept(x, keep, out, n, p, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    chosen = tl.load(keep + at, mask=inside)
+    tl.store(out + at, tl.where(chosen != 0, tl.load(x + at, mask=inside) / (1 - p), 0.0), mask=inside)
