@@ -309,6 +309,52 @@ def handlers() -> None:
     engines.handlers(line)
 
 
+# The first result of a kernel of Numba, counted from the start of Python, and a launch after that.
+PRODUCT = """
+import sys, time
+began = time.perf_counter()
+import numpy
+from numba import cuda
+N, launches = 256, int(sys.argv[1])
+@cuda.jit
+def product(a, b, c):
+    i, j = cuda.grid(2)
+    total = numpy.float32(0)
+    for k in range(N):
+        total += a[i, k] * b[k, j]
+    c[i, j] = total
+a, b = (numpy.random.default_rng(seed).random((N, N), numpy.float32) for seed in (0, 1))
+da, db, dc = cuda.to_device(a), cuda.to_device(b), cuda.device_array((N, N), numpy.float32)
+product[(16, 16), (16, 16)](da, db, dc)
+assert numpy.allclose(dc.copy_to_host(), a @ b, rtol=1e-4)
+first = time.perf_counter()
+for _ in range(launches):
+    product[(16, 16), (16, 16)](da, db, dc)
+cuda.synchronize()
+print(first - began, (time.perf_counter() - first) / launches)
+"""
+
+
+def numba() -> None:
+    """Numba on the CUDA library, beside Numba's own simulator of CUDA, which needs a minute for a launch."""
+    python = pathlib.Path(os.environ.get("NUMBA_PYTHON", ROOT / ".cache/numba-cuda/bin/python"))
+    if not python.exists():
+        line("a 256x256 product in Numba", "not run here", "`make test-cuda` installs Numba")
+        return
+
+    def run(prefix: list[str], launches: int, **env: str) -> list[float]:
+        command = [*prefix, python, "-W", "ignore", "-c", PRODUCT, str(launches)]
+        done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, check=True)
+        return [float(figure) for figure in done.stdout.split()[-2:]]
+
+    ours = run([sys.executable, "-m", "tegrarm", "run", "--cuda", "--"], 100)
+    simulated = run([], 1, NUMBA_ENABLE_CUDASIM="1")
+    whats = ("import of Numba to the first 256x256 product", "one more launch of it, of a hundred")
+    for what, own, other in zip(whats, ours, simulated, strict=True):
+        line(what, f"{own:.2f} s", f"{other:.1f} s in Numba's simulator")
+        line("  ratio", f"{other / own:.0f} x", "" if own is ours[0] else "at least 50 x")
+
+
 def demo() -> None:
     started = time.perf_counter()
     subprocess.run([sys.executable, ROOT / "examples" / "python" / "demo.py"], capture_output=True, check=True)
@@ -317,7 +363,7 @@ def demo() -> None:
 
 FIGURES = (
     control_instructions, alloc_free_calls, latency, submit, cuda, calls, handover, frontend, devices, copies, buffers, supervised, crowd,
-    preload, engine, ratios, handlers, demo,
+    preload, engine, ratios, handlers, numba, demo,
 )
 
 
