@@ -39,11 +39,12 @@ export TEGRARM_LIB     := $(CARGO_TARGET_DIR)/release/libtegrarm.so
 .PHONY: build venv venv-pool demo demo-pool test-pool install wheel wheel-aarch64 wheels test test-aarch64 test-aarch64-sample test-aarch64-wheel cargo-test test-threads test-out-of-process fuzz fuzz-seeds ctest pytest test-tinygrad test-tinygrad-sample test-tinygrad-releases test-librecuda test-releases test-releases-sample test-disasm lint header docs abi-check abi-baseline tsan soak bench clean distclean
 
 build:            ## the shared libraries (release)
-	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda
+	$(CARGO) build --release --locked -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda -p tegrarm-cudart
 	@ln -sf libtegrarm.so $(LIB).0  # its soname, which is what programs linked with it look for
 	@mkdir -p $(dir $(LIB))nvml && ln -sf ../libtegrarm_nvml.so $(dir $(LIB))nvml/libnvidia-ml.so.1  # in a folder that a program has to ask for
 	@mkdir -p $(dir $(LIB))cuda && ln -sf ../libtegrarm_cuda.so $(dir $(LIB))cuda/libcuda.so.1  # likewise
 	@ln -sf libcuda.so.1 $(dir $(LIB))cuda/libcuda.so  # for the linker
+	@for major in 12 13; do ln -sf ../tegrarm_cudart$$major $(dir $(LIB))cuda/libcudart.so.$$major; done
 
 # --- Python -------------------------------------------------------------------------------------------------------
 
@@ -134,7 +135,7 @@ test-glibc: portable venv ## symbol versions of what is handed out, and the C te
 test-glibc-aarch64: portable-aarch64 venv
 	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(PORTABLE)/$(ARM)/release/,$(HANDED_OUT))
 	python/tests/glibc.sh "$(WHOLE_CACHE)/glibc" arm64 "$(WHOLE_PORTABLE)/$(ARM)" "$(CURDIR)/$(ZIG)/bin/python"
-HANDED_OUT := libtegrarm.so libtegrarm_preload.so libtegrarm_nvml.so libtegrarm_cuda.so tegrarm-sim
+HANDED_OUT := libtegrarm.so libtegrarm_preload.so libtegrarm_nvml.so libtegrarm_cuda.so tegrarm_cudart12 tegrarm_cudart13 tegrarm-sim
 
 # The suites on another architecture: the same programs. qemu-user cannot start a second one, makes its own /proc/self/maps, and
 # gives all threads one table of descriptors, has errnos of its own for some mistakes, and does not tell its host which memory a child shall
@@ -287,9 +288,9 @@ device-library: venv ## compiles src/runtime/modules/library/device.cu with NVRT
 device-library-check: venv ## compiles it and compares the machine code with the committed one; part of `make lint`
 	$(PY) packaging/device_library.py --check
 
-# The functions and numbers of CUDA's driver interface, which are facts of NVIDIA's headers.
+# The functions and numbers of CUDA's driver interface and runtime, which are facts of NVIDIA's headers.
 .PHONY: cuda-rows
-cuda-rows: venv   ## reads crates/tegrarm-cuda/functions.tsv and numbers.tsv from the headers of the wheels
+cuda-rows: venv   ## reads functions.tsv and numbers.tsv of tegrarm-cuda and tegrarm-cudart from the headers of the wheels
 	$(PY) packaging/cuda_rows.py $(wildcard $(VENV)/lib/python3*/site-packages)
 
 abi-check:        ## compares include/tegrarm.h with packaging/libtegrarm.abi (abidiff, of Debian's abigail-tools); part of `make lint`

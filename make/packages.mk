@@ -27,6 +27,7 @@ stage: $(if $(filter install,$(MAKECMDGOALS)),build $(SIM))
 	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm_nvml.so "$(ROOT)/$(LIBDIR)/tegrarm/nvml/libnvidia-ml.so.1"
 	install -d "$(ROOT)/$(LIBDIR)/tegrarm/cuda"
 	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm_cuda.so "$(ROOT)/$(LIBDIR)/tegrarm/cuda/libcuda.so.1"
+	for major in 12 13; do install -m 755 -s --strip-program=$(STRIP) $(BUILT)/tegrarm_cudart$$major "$(ROOT)/$(LIBDIR)/tegrarm/cuda/libcudart.so.$$major" || exit; done
 	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/tegrarm-sim "$(ROOT)/bin/"
 	install -m 644 include/tegrarm.h include/tegrarm_abi.h include/tegrarm_status.h "$(ROOT)/include/"
 	install -m 644 packaging/man/tegrarm-sim*.1 "$(ROOT)/share/man/man1/"
@@ -79,7 +80,7 @@ GLIBC    := 2.31
 ZIG      := $(CACHE)/zig
 ZIGBUILD := PATH="$(CURDIR)/$(ZIG)/bin:$$PATH" $(ZIG)/bin/cargo-zigbuild zigbuild --release --locked
 X86      := x86_64-unknown-linux-gnu
-PORTABLE_PACKAGES := -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda -p tegra-sim --lib --bins
+PORTABLE_PACKAGES := -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda -p tegrarm-cudart -p tegra-sim --lib --bins
 PORTABLE := $(TARGET)/portable
 WHOLE_PORTABLE := $(CARGO_TARGET_DIR)/portable
 
@@ -96,7 +97,7 @@ portable-aarch64: $(ZIG)/.installed ## the same for aarch64
 
 .PHONY: arm-build
 arm-build:
-	$(CARGO) build --release --locked --target $(ARM) -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda
+	$(CARGO) build --release --locked --target $(ARM) -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda -p tegrarm-cudart
 	@ln -sf libtegrarm.so $(ARM_RELEASE)/libtegrarm.so.0
 
 # wheel-from,DIRECTORY,STRIP: makes a wheel of the libraries in DIRECTORY, without symbols. Its name has the glibc that they need.

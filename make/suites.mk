@@ -69,6 +69,17 @@ $(NUMBA_CUDA)/.installed: python/suite/numba-requirements.txt
 	$(NUMBA_CUDA)/bin/python -m $(PIP) install -r $<
 	@touch $@
 
+# A program of CUDA C++ with <<<...>>>, compiled by NVIDIA's nvcc and linked with NVIDIA's shared runtime, on ours.
+NVCC := $(CACHE)/nvcc
+.PHONY: test-cudart
+test-cudart: build venv $(NVCC)/.installed  ## a program that NVIDIA's nvcc compiles, on libcudart.so.13: a minute, and a download of 200 MB
+	$(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/test_cuda_door.py -k "runtime" $(ARGS)
+
+$(NVCC)/.installed:
+	$(PYTHON) -m venv $(NVCC)
+	$(NVCC)/bin/python -m $(PIP) install nvidia-cuda-nvcc==13.* nvidia-cuda-crt==13.* nvidia-nvvm==13.* nvidia-cuda-runtime==13.* nvidia-cuda-cccl==13.*
+	@touch $@
+
 # The same kernels by the compilers of sixteen CUDAs, one wheel each: are all accepted, and are the results the same bit for bit? ARGS="12.4.127"
 # takes one. pytest compares the two compilers that the other tests use.
 .PHONY: test-compilers

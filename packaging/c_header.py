@@ -25,6 +25,12 @@ STAND_INS = {
     "stdlib.h": "#include <stddef.h>\n",
     "string.h": "#include <stddef.h>\n",
     "stdbool.h": "#define bool _Bool\n",
+    "limits.h": "",
+    # Of CUDA's compiler, in another wheel than the headers of the runtime: words that a parser of C does not need.
+    "crt/host_defines.h": "#define CUDARTAPI\n#define CUDARTAPI_CDECL\n#define CUDART_CB\n#define __host__\n#define __device__\n"
+                          "#define __device_builtin__\n#define __cudart_builtin__\n#define __builtin_align__(size)\n#define __inline__\n"
+                          "#define __align__(size)\n#define __location__(text)\n#define __device_builtin_texture_type__\n"
+                          "#define __device_builtin_surface_type__\n",
 }
 
 
@@ -62,11 +68,13 @@ class Header:
         text = re.sub(r"__attribute__\s*\(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\)|__extension__|__inline__|_Alignas\([^)]*\)", "", text)
         self.ast = c_parser.CParser().parse(re.sub(without, "", text) if without else text)
         self._write = c_generator.CGenerator().visit
-        self.types = {node.name: node.type for node in self.ast.ext if isinstance(node, c_ast.Typedef)}
+        self.types = {node.type.name: node for node in self.ast.ext if isinstance(node, c_ast.Decl) and isinstance(node.type, c_ast.Struct)}
+        self.types |= {node.name: node.type for node in self.ast.ext if isinstance(node, c_ast.Typedef)}
 
     def _preprocessed(self, *options: str) -> str:
         with tempfile.TemporaryDirectory() as place:
             for name, text in STAND_INS.items():
+                pathlib.Path(place, name).parent.mkdir(exist_ok=True)
                 pathlib.Path(place, name).write_text(text)
             command = [compiler(), "-E", "-nostdinc", *options, f"-I{place}", f"-I{self.path.parent}", *self.defines, str(self.path)]
             return subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -104,7 +112,7 @@ class Header:
         return [name for name in found if re.fullmatch(pattern, name)]
 
     def structure(self, name: str) -> list[Field]:
-        """The fields of a structure or union with a typedef. An aggregate without a name inside of it is refused."""
+        """The fields of a structure or union. An aggregate without a name inside of it is refused."""
         node = self.types[name]
         while isinstance(node, c_ast.TypeDecl) and isinstance(node.type, c_ast.IdentifierType):
             node = self.types[node.type.names[0]]
@@ -134,7 +142,11 @@ class Header:
         with tempfile.TemporaryDirectory() as place:
             source, made = pathlib.Path(place, "numbers.c"), pathlib.Path(place, "numbers")
             source.write_text(program)
-            subprocess.run([compiler(), "-w", *self.defines, str(source), "-o", str(made)], check=True)
+            for name, text in STAND_INS.items():
+                if "/" in name:
+                    pathlib.Path(place, name).parent.mkdir(exist_ok=True)
+                    pathlib.Path(place, name).write_text(text)
+            subprocess.run([compiler(), "-w", f"-I{place}", *self.defines, str(source), "-o", str(made)], check=True)
             said = subprocess.run([str(made)], check=True, capture_output=True, text=True).stdout
         return dict(zip(listed, map(int, said.split()), strict=True))
 

@@ -1,4 +1,5 @@
-"""Writes crates/tegrarm-cuda/functions.tsv and numbers.tsv: the functions and the numbers of CUDA's driver interface (`make cuda-rows`).
+"""Writes functions.tsv and numbers.tsv of tegrarm-cuda and of tegrarm-cudart: the functions and the numbers of CUDA's driver interface and
+of its runtime (`make cuda-rows`).
 
 They are read from cuda.h and cudaTypedefs.h of NVIDIA's wheels, of CUDA 12 and of CUDA 13, with a parser of C. Only facts are written:
 names, types, numbers, and the versions in which a function came and went. Nothing of the text of the headers is.
@@ -8,6 +9,12 @@ The table in docs/cuda.md is made of functions.tsv and of states.tsv, which is w
 functions.tsv has one row for each symbol that a driver exports: the symbol, the name of the function without its version, the version of
 CUDA in which the symbol came (as cuDriverGetVersion writes it), the version of the last header that has it or `-`, and its arguments as
 types of Rust. numbers.tsv has one row for each value of an enumeration: the enumeration, the name and the number.
+
+For the runtime, the names are those that NVIDIA's libcudart.so.12 and libcudart.so.13 export, and the arguments those of
+cuda_runtime_api.h. Its functions.tsv has one row for each symbol: the symbol, the versions of the library that export it, its arguments,
+and those of version 12 if they are others. A symbol that this header does not declare has no arguments there. Its numbers.tsv has the
+names of errors, and for each property of a device its places in cudaDeviceProp of CUDA 12 and of CUDA 13 (measured by a C compiler), its
+size, and the attribute of the driver that has the same value.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ from __future__ import annotations
 import argparse
 import pathlib
 import re
+import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -23,12 +31,31 @@ from pycparser import c_ast
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CRATE = ROOT / "crates/tegrarm-cuda"
+RUNTIME = ROOT / "crates/tegrarm-cudart"
+#: Properties whose attribute has another name. A list is for an array.
+ATTRIBUTES: dict[str, str | list[str]] = {
+    "sharedMemPerBlock": "MaxSharedMemoryPerBlock", "regsPerBlock": "MaxRegistersPerBlock", "memPitch": "MaxPitch",
+    "maxThreadsDim": ["MaxBlockDimX", "MaxBlockDimY", "MaxBlockDimZ"], "maxGridSize": ["MaxGridDimX", "MaxGridDimY", "MaxGridDimZ"],
+    "totalConstMem": "TotalConstantMemory", "major": "ComputeCapabilityMajor", "minor": "ComputeCapabilityMinor",
+    "deviceOverlap": "GpuOverlap", "kernelExecTimeoutEnabled": "KernelExecTimeout", "ECCEnabled": "EccEnabled", "pciBusID": "PciBusId",
+    "pciDeviceID": "PciDeviceId", "pciDomainID": "PciDomainId", "memoryBusWidth": "GlobalMemoryBusWidth",
+    "persistingL2CacheMaxSize": "MaxPersistingL2CacheSize", "sharedMemPerMultiprocessor": "MaxSharedMemoryPerMultiprocessor",
+    "regsPerMultiprocessor": "MaxRegistersPerMultiprocessor", "sharedMemPerBlockOptin": "MaxSharedMemoryPerBlockOptin",
+    "maxBlocksPerMultiProcessor": "MaxBlocksPerMultiprocessor", "accessPolicyMaxWindowSize": "MaxAccessPolicyWindowSize",
+    "reservedSharedMemPerBlock": "ReservedSharedMemoryPerBlock", "gpuDirectRDMASupported": "GPUDirectRDMASupported",
+    "gpuDirectRDMAFlushWritesOptions": "GPUDirectRDMAFlushWritesOptions", "gpuDirectRDMAWritesOrdering": "GPUDirectRDMAWritesOrdering",
+    "ipcEventSupported": "IpcEventSupport", "deviceNumaConfig": "NumaConfig", "deviceNumaId": "NumaId",
+    "gpuPciDeviceID": "GpuPciDeviceId", "gpuPciSubsystemID": "GpuPciSubsystemId",
+}
 #: Types of Rust for the types of C that are numbers.
 NUMBERS = {"int": "i32", "unsigned int": "u32", "unsigned": "u32", "unsigned long": "usize", "long": "i64", "unsigned long long": "u64",
            "long long": "i64", "char": "c_char", "unsigned char": "u8", "signed char": "i8", "unsigned short": "u16", "short": "i16",
            "float": "f32", "double": "f64", "void": "c_void", "_Bool": "bool"}
 #: Structures that are passed by value, and how large they are.
-BY_VALUE = {"CUmemLocation_st": "Location", "CUipcEventHandle_st": "Bytes64", "CUipcMemHandle_st": "Bytes64"}
+BY_VALUE = {"CUmemLocation_st": "Location", "CUipcEventHandle_st": "Bytes64", "CUipcMemHandle_st": "Bytes64",
+            # Of the runtime (cudart_rows.py).
+            "cudaMemLocation": "Location", "cudaIpcEventHandle_st": "Bytes64", "cudaIpcMemHandle_st": "Bytes64", "cudaExtent": "Extent",
+            "cudaPitchedPtr": "PitchedPtr", "dim3": "Dim3"}
 #: The wheels have no cudaProfiler.h, but cudaProfilerTypedefs.h: these functions came with CUDA 4.0.
 PROFILER = {"cuProfilerInitialize": "configFile: *mut c_char, outputFile: *mut c_char, outputMode: u32", "cuProfilerStart": "",
             "cuProfilerStop": ""}
@@ -60,6 +87,8 @@ class Types:
         self.aliases = {item.name: item.type for item in tree.ext if isinstance(item, c_ast.Typedef)}
         self.defined: set[str] = set()
         for item in tree.ext:
+            if not isinstance(item, (c_ast.Typedef, c_ast.Decl)):
+                continue
             inner = getattr(getattr(item, "type", None), "type", None) if isinstance(item, c_ast.Typedef) else item.type
             if isinstance(inner, (c_ast.Struct, c_ast.Union)) and inner.decls:
                 self.defined.add(inner.name)
@@ -214,10 +243,87 @@ def tables(site: pathlib.Path) -> dict[pathlib.Path, str]:
     return {CRATE / "functions.tsv": "".join(rows), CRATE / "numbers.tsv": "".join(lines)}
 
 
-def chapter() -> str:
-    """docs/cuda.md with the table of functions between its markers: what is done, done in part and refused, with the reasons."""
+def exported(folder: pathlib.Path, library: pathlib.Path) -> dict[str, str]:
+    """The symbols that a library exports, and the arguments of each."""
+    known: dict[str, str] = {}
+    # Without the macro, a plain name may be declared under the name of its newest version: both readings are needed.
+    for defines in ([], ["__CUDA_API_VERSION_INTERNAL"]):
+        tree = Header(folder / "cuda_runtime_api.h", defines, without=r"#pragma[^\n]*").ast
+        for function in functions(tree):
+            known.setdefault(function.symbol, function.arguments)
+    listed = subprocess.run(["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True).stdout
+    symbols = re.findall(r" T (\w+)", listed)
+    return {symbol: known.get(symbol, known.get(re.sub(r"_pt[sd][sz]$", "", symbol), "")) for symbol in symbols}
+
+
+def runtime_functions(site: pathlib.Path) -> str:
+    """The text of functions.tsv of the runtime."""
+    old_folder, new_folder = find(site, 12), find(site, 13)
+    old = exported(old_folder, old_folder.parent / "lib/libcudart.so.12")
+    new = exported(new_folder, new_folder.parent / "lib/libcudart.so.13")
+    lines = ["# symbol\tlibraries\targuments\targuments in 12\n"]
+    for symbol in sorted({*old, *new}):
+        libraries = " ".join(name for name, those in (("12", old), ("13", new)) if symbol in those)
+        now, before = new.get(symbol, old.get(symbol, "")), old.get(symbol, new.get(symbol, ""))
+        kinds = [re.sub(r"\w+: ", "", text) for text in (now, before)]
+        lines.append(f"{symbol}\t{libraries}\t{now}\t{before if kinds[0] != kinds[1] else ''}".rstrip("\t") + "\n")
+    return "".join(lines)
+
+
+def runtime_numbers(site: pathlib.Path) -> str:
+    """The text of numbers.tsv of the runtime."""
+    headers = [Header(find(site, major) / "cuda_runtime_api.h", without=r"#pragma[^\n]*") for major in (12, 13)]
+    lines = ["# error, name, number; version and size, those of 12 and 13; property, name, offset in 12, offset in 13, bytes, attribute\n"]
+    found: list[dict[str, int]] = []
+    for header in headers:
+        names = list(elements(header))
+        asked = [*header.enumerators("cudaDevAttr.*|cudaError[A-Z].*|cudaSuccess"), "CUDART_VERSION",
+                 "sizeof(struct cudaDeviceProp)"]
+        asked += [f"offsetof(struct cudaDeviceProp, {name})" for name in names]
+        asked += [f"sizeof(((struct cudaDeviceProp *)0)->{name})" for name in names]
+        found.append(header.numbers(asked))
+    values = found[0] | found[1]
+    lines += [f"error\t{name}\t{number}\n" for name, number in sorted(values.items(), key=lambda item: item[1])
+              if re.match(r"cudaError[A-Z]|cudaSuccess", name)]
+    for row, asked_for in (("version", "CUDART_VERSION"), ("size", "sizeof(struct cudaDeviceProp)")):
+        lines.append(f"{row}\t{found[0][asked_for]}\t{found[1][asked_for]}\n")
+    for name in {**elements(headers[0]), **elements(headers[1])}:
+        places = [had.get(f"offsetof(struct cudaDeviceProp, {name})", "-") for had in found]
+        size = values[f"sizeof(((struct cudaDeviceProp *)0)->{name})"]
+        lines.append(f"property\t{name}\t{places[0]}\t{places[1]}\t{size}\t{values.get(attribute(name), '-')}\n")
+    return "".join(lines)
+
+
+def elements(header: Header) -> dict[str, None]:
+    """The fields of cudaDeviceProp. An array of numbers that have attributes is one field for each."""
+    found: dict[str, None] = {}
+    for field in header.structure("cudaDeviceProp"):
+        each = field.lengths and (field.name in ATTRIBUTES or re.match("max(Texture|Surface)", field.name))
+        names = [f"{field.name}[{index}]" for index in range(int(field.lengths[0]))] if each else [field.name]
+        found |= dict.fromkeys(names)
+    return found
+
+
+def attribute(element: str) -> str:
+    """The name of the attribute with the value of a field."""
+    name, index = (element.rstrip("]") + "[0").split("[")[:2]
+    said = ATTRIBUTES.get(name)
+    if said is None and (shape := re.fullmatch(r"max(Texture|Surface)(1D|2D|3D|Cubemap)(.*)", name)):
+        # The fields of textures and surfaces: what kind, how many dimensions, which form; then width, height, and depth or layers.
+        kind, dimensions, form = shape.groups()
+        extents = ["Width", "Height", "Depth"][:{"2D": 2, "3D": 3}.get(dimensions, 1)]
+        extents += ["Layers"] if form == "Layered" else ["Pitch"] if (dimensions, form) == ("2D", "Linear") else []
+        middle = {"Mipmap": "Mipmapped", "Alt": ""}.get(form, form)
+        said = f"Max{kind}{dimensions}{middle}{extents[int(index)]}{'Alt' if form == 'Alt' else ''}"
+    if isinstance(said, list):
+        said = said[int(index)]
+    return "cudaDevAttr" + (said or name[0].upper() + name[1:])
+
+
+def chapter(crate: pathlib.Path, path: pathlib.Path) -> str:
+    """A chapter with the table of functions between its markers: what is done, done in part and refused, with the reasons."""
     def read_rows(name: str) -> list[list[str]]:
-        return [line.split("\t") for line in (CRATE / name).read_text().splitlines() if line and line[0] != "#"]
+        return [line.split("\t") for line in (crate / name).read_text().splitlines() if line and line[0] != "#"]
 
     states = {row[0]: (row[1], row[2] if len(row) > 2 else "") for row in read_rows("states.tsv")}
     families = sorted((name for name in states if name.endswith("*")), key=len, reverse=True)
@@ -234,7 +340,6 @@ def chapter() -> str:
              f"{counts['refused']} are refused.", "", "| state | why | functions |", "|---|---|---|"]
     for (state, why), names in sorted(groups.items()):
         lines.append(f"| {state} | {why} | {', '.join(f'`{name}`' for name in names)} |")
-    path = ROOT / "docs/cuda.md"
     head, _, rest = path.read_text().partition(BEGIN)
     return f"{head}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{rest.partition(END)[2]}"
 
@@ -246,7 +351,13 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="write nothing: fail if a file is not what the headers say")
     options = parser.parse_args()
     files = tables(options.site)
-    for path, text in [*files.items(), (ROOT / "docs/cuda.md", chapter())]:
+    files[RUNTIME / "functions.tsv"], files[RUNTIME / "numbers.tsv"] = runtime_functions(options.site), runtime_numbers(options.site)
+    if not options.check:
+        # The chapters are made of them.
+        for path, text in files.items():
+            path.write_text(text)
+    chapters = [(CRATE, ROOT / "docs/cuda.md"), (RUNTIME, ROOT / "docs/cudart.md")]
+    for path, text in [*files.items(), *((page, chapter(crate, page)) for crate, page in chapters)]:
         if not options.check:
             path.write_text(text)
         elif path.read_text() != text:

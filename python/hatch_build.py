@@ -18,9 +18,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HERE = pathlib.Path(__file__).resolve().parent
 # In the source distribution the rest of the tree lies in `tree`, in a checkout around us.
 TREE = HERE / "tree" if (HERE / "tree").is_dir() else HERE.parent
+# What was built, and what it is called in the package.
 LIBRARIES = {"libtegrarm.so": "libtegrarm.so", "libtegrarm_preload.so": "libtegrarm_preload.so",
              "libtegrarm_nvml.so": "nvml/libnvidia-ml.so.1",
-             "libtegrarm_cuda.so": "cuda/libcuda.so.1"}  # what was built, and what it is called in the package
+             "libtegrarm_cuda.so": "cuda/libcuda.so.1",
+             "tegrarm_cudart12": "cuda/libcudart.so.12", "tegrarm_cudart13": "cuda/libcudart.so.13"}
 SIMULATOR = "tegrarm-sim"
 # What `make install` puts below PREFIX, and a wheel into the package, which is the prefix there: `tegrarm cflags` prints it.
 TEMPLATES = {"tegrarm.pc": "lib/pkgconfig", "tegrarm-config.cmake": "lib/cmake/tegrarm",
@@ -70,7 +72,8 @@ class PlatformHook(BuildHookInterface):
         if not shutil.which(os.environ.get("CARGO", "cargo")):
             raise SystemExit("libtegrarm is written in Rust: install cargo (https://github.com/rust-lang/rustup), or take a wheel")
         target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TREE / "target"))
-        packages = ["-p", "tegrarm", "-p", "tegrarm-preload", "-p", "tegrarm-nvml", "-p", "tegrarm-cuda", "-p", "tegra-sim"]
+        packages = ["-p", "tegrarm", "-p", "tegrarm-preload", "-p", "tegrarm-nvml", "-p", "tegrarm-cuda",
+                    "-p", "tegrarm-cudart", "-p", "tegra-sim"]
         env = {**os.environ, "CARGO_TARGET_DIR": str(target)}
         subprocess.run([os.environ.get("CARGO", "cargo"), "build", "--release", "--locked", *packages], cwd=TREE, check=True, env=env)
         # For whoever installs it; in a checkout, what is built is what the tests use.

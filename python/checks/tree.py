@@ -101,6 +101,7 @@ UNSAFE = {
     r"^crates/tegrarm-nvml/(src/|build\.rs$)": "the C interface of NVML",
     r"^crates/tegrarm-client/src/": "it calls the C interface, whose functions it finds by name",
     r"^crates/tegrarm-cuda/(build|src/(api|driver|exports|jit|kernels|machine|pointers|symbols))\.rs$": "the C interface of CUDA's driver",
+    r"^crates/tegrarm-cudart/(build|src/(calls|images|lib|libcudart1[23]))\.rs$": "the C interface of CUDA's runtime",
     r"^crates/sm87/src/exec/": "the engine's registers and memory",
     r"^crates/tegra-mm/src/": "the simulator's memory",
     r"^crates/tegra-gpu/src/(checks|mem|stats)\.rs$": "the simulator's memory; what is printed when the process ends",

@@ -307,3 +307,116 @@ def test_the_runner_of_nvidias_samples(python, tmp_path: pathlib.Path, status: i
         (folder / name).write_text(text)
     command = [sys.executable, "python/suite/samples.py", "--cache", str(tmp_path / "cache"), str(tmp_path)]
     assert says in python(["-m", "tegrarm", "run", "--cuda", "--", *command], status=int(status != 0))
+
+
+RUNTIME = ROOT / "crates/tegrarm-cudart"
+RUNTIME_PROGRAM = r'''
+import ctypes as C, sys
+rt, major, numbers, image = C.CDLL(sys.argv[1]), int(sys.argv[2]), open(sys.argv[3]), open(sys.argv[4], "rb").read()
+rt.cudaGetErrorName.restype = rt.cudaGetErrorString.restype = C.c_char_p
+rt.__getattr__("__cudaRegisterFatBinary").restype = C.c_void_p
+def ok(status):
+    assert status == 0, (status, rt.cudaGetErrorName(status), rt.cudaGetErrorString(status))
+class Dim3(C.Structure):
+    _fields_ = [("x", C.c_uint), ("y", C.c_uint), ("z", C.c_uint)]
+# What nvcc emits: a fat binary with the machine code for sm_87, its wrapper, and the name of a kernel for an address of the CPU.
+entry = b"".join(number.to_bytes(size, "little") for number, size in (
+    (2, 2), (0x101, 2), (64, 4), (len(image), 8), (0, 4), (0, 4), (7, 2), (1, 2), (87, 4), (0, 4), (0, 4), (0x11, 8), (0, 8), (0, 8)))
+body = entry + image
+fat = C.create_string_buffer(b"".join(n.to_bytes(s, "little") for n, s in ((0xBA55ED50, 4), (1, 2), (16, 2), (len(body), 8))) + body)
+wrapper = (C.c_uint64 * 3)(0x466243B1 | 1 << 32, C.addressof(fat), 0)
+host, name = C.c_uint64(), b"vecadd"
+handle = C.c_void_p(rt.__getattr__("__cudaRegisterFatBinary")(C.byref(wrapper)))
+rt.__getattr__("__cudaRegisterFunction")(handle, C.byref(host), C.c_char_p(name), C.c_char_p(name), -1, None, None, None, None, None)
+rt.__getattr__("__cudaRegisterFatBinaryEnd")(handle)
+def launch(values, block=128):
+    assert rt.__getattr__("__cudaPushCallConfiguration")(Dim3(8, 1, 1), Dim3(block, 1, 1), C.c_size_t(0), None) == 0
+    grid, threads, shared, stream = Dim3(), Dim3(), C.c_size_t(9), C.c_void_p(9)
+    ok(rt.__getattr__("__cudaPopCallConfiguration")(C.byref(grid), C.byref(threads), C.byref(shared), C.byref(stream)))
+    return rt.cudaLaunchKernel(C.byref(host), grid, threads, values, shared, stream)
+n = 1000
+pointers = [C.c_void_p() for _ in range(3)]
+for p in pointers:
+    ok(rt.cudaMalloc(C.byref(p), C.c_size_t(4 * n)))
+ins, outs, count = (C.c_float * n)(*range(n)), (C.c_float * n)(), C.c_uint(n)
+for p in pointers[:2]:
+    ok(rt.cudaMemcpy(p, ins, C.c_size_t(4 * n), 1))
+values = (C.c_void_p * 4)(*[C.addressof(x) for x in (*pointers, count)])
+ok(launch(values))
+ok(rt.cudaMemcpy(outs, pointers[2], C.c_size_t(4 * n), 2))
+assert list(outs) == [2 * x for x in range(n)]
+# The properties are where a C compiler has them, and nothing is written behind the structure.
+rows = [line.rstrip("\n").split("\t") for line in numbers]
+size = next(int(row[major - 11]) for row in rows if row[0] == "size")
+properties = C.create_string_buffer(b"\xA5" * (size + 64))
+ok(getattr(rt, "cudaGetDeviceProperties_v2" if major == 12 else "cudaGetDeviceProperties")(properties, 0))
+assert properties.raw[size:-1] == b"\xA5" * 64
+places = {row[1]: int(row[major - 10]) for row in rows if row[0] == "property" and row[major - 10] != "-"}
+def word(name):
+    return int.from_bytes(properties.raw[places[name]:places[name] + 4], "little")
+assert [word(name) for name in ("major", "minor", "warpSize", "maxThreadsPerBlock", "integrated")] == [8, 7, 32, 1024, 1]
+assert properties.raw.startswith(b"Orin (ga10b)\0")
+# Errors: each thread's last one, until it is asked for; a fault until the device is reset.
+assert launch(values, 2000) == 9 == rt.cudaPeekAtLastError() == rt.cudaGetLastError() and rt.cudaGetLastError() == 0
+assert rt.cudaSetDevice(1) == 101 and rt.cudaGetErrorName(rt.cudaGetLastError()) == b"cudaErrorInvalidDevice"
+assert rt.cudaCreateTextureObject(None, None, None, None) == 801 == rt.cudaGetLastError()
+assert rt.cudaLaunchKernel(C.byref(count), Dim3(1, 1, 1), Dim3(1, 1, 1), None, C.c_size_t(0), None) == 98
+bad = C.c_uint64(0x10000)
+values[0] = C.addressof(bad)
+ok(launch(values))
+assert rt.cudaDeviceSynchronize() == 700 == rt.cudaGetLastError() == rt.cudaGetLastError() == rt.cudaFree(None)
+ok(rt.cudaDeviceReset())
+ok(rt.cudaGetLastError())
+for p in pointers:
+    ok(rt.cudaMalloc(C.byref(p), C.c_size_t(4 * n)))
+    ok(rt.cudaMemset(p, 0, C.c_size_t(4 * n)))
+values[0] = C.addressof(pointers[0])
+ok(launch(values))
+ok(rt.cudaDeviceSynchronize())
+rt.__getattr__("__cudaUnregisterFatBinary")(handle)
+'''
+
+RUNTIME_FUZZ = r'''
+import ctypes as C, re, sys
+rt, major, calls = C.CDLL(sys.argv[1]), sys.argv[2], 0
+KINDS = {"i32": C.c_int32, "u32": C.c_uint32, "u64": C.c_uint64, "usize": C.c_size_t, "Handle": C.c_void_p}
+def structure(name, kind, count):
+    return type(name, (C.Structure,), {"_fields_": [(f"f{at}", kind) for at in range(count)]})
+BY_VALUE = {"Location": structure("Location", C.c_int32, 2), "Dim3": structure("Dim3", C.c_uint32, 3),
+            "Extent": structure("Extent", C.c_size_t, 3), "PitchedPtr": structure("PitchedPtr", C.c_size_t, 4),
+            "Bytes64": structure("Bytes64", C.c_uint64, 8)}
+for line in open(sys.argv[3]):
+    symbol, libraries, *arguments = line.rstrip("\n").split("\t")
+    if symbol.startswith(("#", "__", "cudaGetError", "cudaCreateChannelDesc")) or major not in libraries.split():
+        continue
+    listed = arguments[major == "12" and len(arguments) > 1] if arguments else ""
+    kinds = [one.split(": ")[1] for one in listed.split(", ") if one]
+    for number in (0, 1, 0x7FFF, 0x5A5A5A5A):
+        values = [BY_VALUE[kind]() if kind in BY_VALUE else KINDS.get(kind, C.c_void_p)(number if kind in KINDS else 0) for kind in kinds]
+        status = getattr(rt, symbol)(*values)
+        assert 0 <= status < 1000, (symbol, number, status)
+        calls += 1
+print(calls > 1500)
+'''
+
+
+@pytest.mark.parametrize("major", [12, 13])
+def test_the_runtime_runs_what_a_program_registers(major: int) -> None:
+    library, image = LIBRARY.parent / f"libcudart.so.{major}", ROOT / "tests/data/cubin/vecadd.nvrtc.cubin"
+    run(RUNTIME_PROGRAM, library, major, RUNTIME / "numbers.tsv", image)
+
+
+@pytest.mark.parametrize("major", [12, 13])
+def test_every_function_of_the_runtime_answers_nonsense_with_a_result(major: int) -> None:
+    assert run(RUNTIME_FUZZ, LIBRARY.parent / f"libcudart.so.{major}", major, RUNTIME / "functions.tsv") == "True\n"
+
+
+def test_a_program_of_nvcc_on_the_runtime(python, tmp_path: pathlib.Path) -> None:
+    """It is linked with NVIDIA's library and started on ours: the symbols and their versions are the same."""
+    if not (toolkit := next(ROOT.glob(".cache/nvcc/lib/python3*/site-packages/nvidia/cu13"), None)):
+        pytest.skip("`make test-cudart` downloads nvcc")
+    (tmp_path / "libcudart.so").symlink_to(toolkit / "lib/libcudart.so.13")
+    command = [toolkit / "bin/nvcc", "-arch=sm_87", "-cudart", "shared", f"-I{toolkit}/include", f"-L{tmp_path}"]
+    subprocess.run([*command, "-o", tmp_path / "program", ROOT / "python/suite/runtime.cu"], check=True, timeout=280,
+                   env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert python(["-m", "tegrarm", "run", "--cuda", "--", str(tmp_path / "program")], env={"TEGRARM_LOG": "off"}) == "right\n"

@@ -1,0 +1,461 @@
+//! What programs register at their start: fat binaries, functions and variables; launches; errors of a thread.
+
+use crate::calls::{self, *};
+use parking_lot::Mutex;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::Arc;
+
+/// A fat binary of the program. The driver loads it when something of it is first needed.
+struct Image {
+    wrapper: usize,
+    /// The driver's library, or 0.
+    library: Mutex<usize>,
+}
+
+/// A function or variable of the program, by the address of what the compiler made for it on the CPU.
+#[derive(Clone)]
+struct Entity {
+    image: usize,
+    name: CString,
+}
+
+#[derive(Default)]
+struct Registry {
+    images: HashMap<usize, Arc<Image>>,
+    functions: HashMap<usize, Entity>,
+    kernels: HashMap<usize, usize>,
+    variables: HashMap<usize, Entity>,
+    managed: HashMap<usize, Vec<CString>>,
+    next: usize,
+}
+
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+fn registry<T>(work: impl FnOnce(&mut Registry) -> T) -> T {
+    work(REGISTRY.lock().get_or_insert_default())
+}
+
+/// The driver's library of an image.
+fn library(image: usize) -> Answer<usize> {
+    let Some(image) = registry(|all| all.images.get(&image).cloned()) else { return Err(INVALID_FUNCTION) };
+    let mut library = image.library.lock();
+    if *library == 0 {
+        cu!("cuLibraryLoadData", &raw mut *library, image.wrapper, 0, 0, 0, 0, 0, 0)?;
+    }
+    Ok(*library)
+}
+
+/// The driver's kernel for a function of the program. What is not registered is a kernel of a library, which the driver knows.
+pub fn kernel(function: usize) -> Answer<usize> {
+    if let Some(known) = registry(|all| all.kernels.get(&function).copied()) {
+        return Ok(known);
+    }
+    let Some(entity) = registry(|all| all.functions.get(&function).cloned()) else {
+        let mut count = 0usize;
+        // The driver answers only for a handle of its own.
+        return cu!("cuFuncGetParamCount", function, &raw mut count).map(|()| function).map_err(|_| INVALID_FUNCTION);
+    };
+    let mut kernel = 0usize;
+    cu!("cuLibraryGetKernel", &raw mut kernel, library(entity.image)?, entity.name.as_ptr())
+        .map_err(|code| if code == 500 { INVALID_FUNCTION } else { code })?;
+    registry(|all| all.kernels.insert(function, kernel));
+    Ok(kernel)
+}
+
+/// Address and size of a variable of the program.
+pub fn variable(symbol: usize) -> Answer<(usize, usize)> {
+    let Some(entity) = registry(|all| all.variables.get(&symbol).cloned()) else { return Err(INVALID_SYMBOL) };
+    let (mut address, mut size) = (0usize, 0usize);
+    cu!("cuLibraryGetGlobal", &raw mut address, &raw mut size, library(entity.image)?, entity.name.as_ptr())
+        .map_err(|code| if code == 500 { INVALID_SYMBOL } else { code })?;
+    Ok((address, size))
+}
+
+thread_local! {
+    /// What `<<<...>>>` gave, for the function that the compiler made for the kernel.
+    static CONFIGURATIONS: RefCell<Vec<(Dim3, Dim3, usize, usize)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn launch(
+    function: usize,
+    Dim3(grid): Dim3,
+    Dim3(block): Dim3,
+    arguments: usize,
+    shared: usize,
+    stream: usize,
+) -> Answer {
+    let kernel = kernel(function)?;
+    launch_error(cu!(
+        "cuLaunchKernel",
+        kernel,
+        grid[0],
+        grid[1],
+        grid[2],
+        block[0],
+        block[1],
+        block[2],
+        shared,
+        stream,
+        arguments,
+        0
+    ))
+}
+
+/// The runtime has its own number for a launch whose size is impossible.
+fn launch_error(answer: Answer) -> Answer {
+    const INVALID_CONFIGURATION: u32 = 9;
+    answer.map_err(|code| if code == INVALID_VALUE { INVALID_CONFIGURATION } else { code })
+}
+
+pub mod exports {
+    //! The exported functions whose result is not an error of the runtime, or which the compiler calls.
+    #![allow(
+        unsafe_code,
+        clippy::missing_safety_doc,
+        reason = "the compiler calls them, and vouches for their pointers"
+    )]
+    #![allow(missing_docs, reason = "they have no documentation: their meaning is in the name")]
+
+    use super::*;
+    use crate::numbers::ERRORS;
+    use std::ffi::c_char;
+
+    /// Takes note of a fat binary. Returns its handle.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaRegisterFatBinary(wrapper: usize) -> usize {
+        registry(|all| {
+            all.next += 16;
+            let handle = all.next;
+            all.images.insert(handle, Arc::new(Image { wrapper, library: Mutex::new(0) }));
+            handle
+        })
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaRegisterFatBinaryEnd(_handle: usize) {}
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaUnregisterFatBinary(handle: usize) {
+        let image = registry(|all| {
+            all.functions.retain(|host, entity| {
+                let stays = entity.image != handle;
+                if !stays {
+                    all.kernels.remove(host);
+                }
+                stays
+            });
+            all.variables.retain(|_, entity| entity.image != handle);
+            all.managed.remove(&handle);
+            all.images.remove(&handle)
+        });
+        let loaded = image.map_or(0, |image| *image.library.lock());
+        if loaded != 0 {
+            let _ = cu!("cuLibraryUnload", loaded);
+        }
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaRegisterFunction(image: usize, host: usize, _device: usize, name: usize) {
+        if let Ok(name) = calls::text(name) {
+            registry(|all| all.functions.insert(host, Entity { image, name }));
+        }
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaRegisterVar(image: usize, host: usize, _device: usize, name: usize) {
+        if let Ok(name) = calls::text(name) {
+            registry(|all| all.variables.insert(host, Entity { image, name }));
+        }
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaRegisterManagedVar(image: usize, _host: usize, _device: usize, name: usize) {
+        if let Ok(name) = calls::text(name) {
+            registry(|all| all.managed.entry(image).or_default().push(name));
+        }
+    }
+
+    /// The program calls this before it uses a managed variable.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaInitModule(handle: usize) -> c_char {
+        let names = registry(|all| all.managed.get(&handle).cloned()).unwrap_or_default();
+        if names.is_empty() {
+            return 1;
+        }
+        // There is no error that the program would look at: it would go on with a pointer that is NULL.
+        let names: Vec<String> = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+        eprintln!(
+            "libcudart of libtegrarm: the __managed__ variables {} cannot be used, because libcuda.so.1 does not load variables as managed \
+             memory: allocate the memory with cudaMallocManaged. The program ends here.",
+            names.join(", ")
+        );
+        std::process::abort()
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared: usize, stream: usize) -> u32 {
+        CONFIGURATIONS.with_borrow_mut(|all| all.push((grid, block, shared, stream)));
+        0
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaPopCallConfiguration(
+        grid: usize,
+        block: usize,
+        shared: usize,
+        stream: usize,
+    ) -> u32 {
+        let Some(last) = CONFIGURATIONS.with_borrow_mut(Vec::pop) else { return failed(52) };
+        let written = set(grid, last.0).and(set(block, last.1)).and(set(shared, last.2)).and(set(stream, last.3));
+        written.err().map_or(0, failed)
+    }
+
+    /// What the stubs that nvcc makes launch with. They ask once and do not look at errors: so it is the function itself, and each launch
+    /// finds the kernel or says why there is none.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaGetKernel(to: usize, function: usize) -> u32 {
+        set(to, function).err().map_or(0, failed)
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaLaunchKernel(
+        kernel: usize,
+        grid: Dim3,
+        block: Dim3,
+        arguments: usize,
+        shared: usize,
+        stream: usize,
+    ) -> u32 {
+        calls::run(0, false, || super::launch(kernel, grid, block, arguments, shared, stream))
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __cudaLaunchKernel_ptsz(
+        kernel: usize,
+        grid: Dim3,
+        block: Dim3,
+        arguments: usize,
+        shared: usize,
+        stream: usize,
+    ) -> u32 {
+        calls::run(0, true, || super::launch(kernel, grid, block, arguments, shared, stream))
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn cudaGetLastError() -> u32 {
+        calls::last(true)
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn cudaPeekAtLastError() -> u32 {
+        calls::last(false)
+    }
+
+    fn name(error: u32) -> Option<usize> {
+        ERRORS.iter().find(|(number, _)| *number == error).map(|(_, name)| name.as_ptr() as usize)
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn cudaGetErrorName(error: u32) -> usize {
+        name(error).unwrap_or(c"unrecognized error code".as_ptr() as usize)
+    }
+
+    /// The driver's sentence, which has the same number, or the name where the driver has none.
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn cudaGetErrorString(error: u32) -> usize {
+        let (mut text, known) = (0usize, name(error));
+        match known {
+            Some(name) if cu!("cuGetErrorString", error, &raw mut text).is_err() || text == 0 => name,
+            Some(_) => text,
+            None => c"unrecognized error code".as_ptr() as usize,
+        }
+    }
+
+    /// `cudaChannelFormatDesc`.
+    #[repr(C)]
+    pub struct Channel([i32; 5]);
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn cudaCreateChannelDesc(x: i32, y: i32, z: i32, w: i32, kind: i32) -> Channel {
+        Channel([x, y, z, w, kind])
+    }
+}
+
+pub mod rows {
+    //! The functions of kernels and launches.
+
+    use super::*;
+
+    pub fn cudaLaunchKernel(
+        function: usize,
+        grid: Dim3,
+        block: Dim3,
+        arguments: usize,
+        shared: usize,
+        stream: usize,
+    ) -> Answer {
+        launch(function, grid, block, arguments, shared, stream)
+    }
+
+    pub fn cudaLaunchCooperativeKernel(
+        function: usize,
+        Dim3(grid): Dim3,
+        Dim3(block): Dim3,
+        arguments: usize,
+        shared: usize,
+        stream: usize,
+    ) -> Answer {
+        let kernel = kernel(function)?;
+        launch_error(cu!(
+            "cuLaunchCooperativeKernel",
+            kernel,
+            grid[0],
+            grid[1],
+            grid[2],
+            block[0],
+            block[1],
+            block[2],
+            shared,
+            stream,
+            arguments
+        ))
+    }
+
+    /// The structure has the places of the driver's.
+    pub fn cudaLaunchKernelExC([config, function, arguments]: [usize; 3]) -> Answer {
+        launch_error(cu!("cuLaunchKernelEx", config, kernel(function)?, arguments, 0))
+    }
+
+    pub fn cudaGetFuncBySymbol([to, function]: [usize; 2]) -> Answer {
+        let mut found = 0usize;
+        cu!("cuKernelGetFunction", &raw mut found, kernel(function)?)?;
+        set(to, found)
+    }
+
+    pub fn cudaGetKernel([to, function]: [usize; 2]) -> Answer {
+        set(to, kernel(function)?)
+    }
+
+    fn attribute(kernel: usize, attribute: u32) -> Answer<i32> {
+        let mut value = 0i32;
+        cu!("cuFuncGetAttribute", &raw mut value, attribute, kernel)?;
+        Ok(value)
+    }
+
+    /// `cudaFuncAttributes`: three sizes, then numbers, in this order of the driver's attributes.
+    pub fn cudaFuncGetAttributes([to, function]: [usize; 2]) -> Answer {
+        const SIZES: [u32; 3] = [1, 2, 3];
+        const NUMBERS: [u32; 13] = [0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 14];
+        let kernel = kernel(function)?;
+        set(to, [0u8; 24 + 4 * 29])?;
+        for (at, one) in SIZES.into_iter().enumerate() {
+            set(to + 8 * at, attribute(kernel, one)? as usize)?;
+        }
+        for (at, one) in NUMBERS.into_iter().enumerate() {
+            set(to + 24 + 4 * at, attribute(kernel, one)?)?;
+        }
+        Ok(())
+    }
+
+    pub fn cudaFuncSetAttribute([function, attribute, value]: [usize; 3]) -> Answer {
+        cu!("cuFuncSetAttribute", kernel(function)?, attribute, value)
+    }
+
+    pub fn cudaKernelSetAttributeForDevice([kernel, attribute, value, device]: [usize; 4]) -> Answer {
+        cu!("cuKernelSetAttribute", attribute, value, kernel, device)
+    }
+
+    pub fn cudaFuncSetCacheConfig([function, config]: [usize; 2]) -> Answer {
+        cu!("cuFuncSetCacheConfig", kernel(function)?, config)
+    }
+
+    pub fn cudaFuncSetSharedMemConfig([function, config]: [usize; 2]) -> Answer {
+        cu!("cuFuncSetSharedMemConfig", kernel(function)?, config)
+    }
+
+    pub fn cudaFuncGetName([to, function]: [usize; 2]) -> Answer {
+        cu!("cuFuncGetName", to, kernel(function)?)
+    }
+
+    pub fn cudaFuncGetParamInfo([function, index, offset, size]: [usize; 4]) -> Answer {
+        cu!("cuFuncGetParamInfo", kernel(function)?, index, offset, size)
+    }
+
+    pub fn cudaFuncGetParamCount([function, to]: [usize; 2]) -> Answer {
+        cu!("cuFuncGetParamCount", kernel(function)?, to)
+    }
+
+    pub fn cudaOccupancyMaxActiveBlocksPerMultiprocessor([to, function, block, shared]: [usize; 4]) -> Answer {
+        cu!("cuOccupancyMaxActiveBlocksPerMultiprocessor", to, kernel(function)?, block, shared)
+    }
+
+    pub fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        [to, function, block, shared, flags]: [usize; 5],
+    ) -> Answer {
+        cu!("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", to, kernel(function)?, block, shared, flags)
+    }
+
+    pub fn cudaOccupancyAvailableDynamicSMemPerBlock([to, function, blocks, block]: [usize; 4]) -> Answer {
+        cu!("cuOccupancyAvailableDynamicSMemPerBlock", to, kernel(function)?, blocks, block)
+    }
+
+    /// `cudaKernelNodeParams`: the driver's has the kernel at the place of the function.
+    fn node(parameters: usize) -> Answer<[u64; 7]> {
+        let mut words: [u64; 7] = get(parameters)?;
+        words[0] = kernel(words[0] as usize)? as u64;
+        Ok(words)
+    }
+
+    pub fn cudaGraphAddKernelNode([to, graph, dependencies, count, parameters]: [usize; 5]) -> Answer {
+        let words = node(parameters)?;
+        cu!("cuGraphAddKernelNode", to, graph, dependencies, count, words.as_ptr())
+    }
+
+    pub fn cudaGraphKernelNodeSetParams([one, parameters]: [usize; 2]) -> Answer {
+        let words = node(parameters)?;
+        cu!("cuGraphKernelNodeSetParams", one, words.as_ptr())
+    }
+
+    pub fn cudaGraphExecKernelNodeSetParams([graph, one, parameters]: [usize; 3]) -> Answer {
+        let words = node(parameters)?;
+        cu!("cuGraphExecKernelNodeSetParams", graph, one, words.as_ptr())
+    }
+
+    pub fn cudaGraphAddDependencies_12([graph, from, to, count]: [usize; 4]) -> Answer {
+        cu!("cuGraphAddDependencies_v2", graph, from, to, 0, count)
+    }
+
+    pub fn cudaGraphRemoveDependencies_12([graph, from, to, count]: [usize; 4]) -> Answer {
+        cu!("cuGraphRemoveDependencies_v2", graph, from, to, 0, count)
+    }
+
+    pub fn cudaGraphGetEdges_12([graph, from, to, count]: [usize; 4]) -> Answer {
+        cu!("cuGraphGetEdges_v2", graph, from, to, 0, count)
+    }
+
+    pub fn cudaGraphNodeGetDependencies_12([one, list, count]: [usize; 3]) -> Answer {
+        cu!("cuGraphNodeGetDependencies_v2", one, list, 0, count)
+    }
+
+    pub fn cudaGraphNodeGetDependentNodes_12([one, list, count]: [usize; 3]) -> Answer {
+        cu!("cuGraphNodeGetDependentNodes_v2", one, list, 0, count)
+    }
+
+    pub fn cudaStreamUpdateCaptureDependencies_12([stream, list, count, flags]: [usize; 4]) -> Answer {
+        cu!("cuStreamUpdateCaptureDependencies_v2", stream, list, 0, count, flags)
+    }
+
+    pub fn cudaStreamGetCaptureInfo_12([stream, status, id]: [usize; 3]) -> Answer {
+        cu!("cuStreamGetCaptureInfo_v3", stream, status, id, 0, 0, 0, 0)
+    }
+
+    pub fn cudaEventCreate([to]: [usize; 1]) -> Answer {
+        cu!("cuEventCreate", to, 0)
+    }
+
+    pub fn cudaStreamCreate([to]: [usize; 1]) -> Answer {
+        cu!("cuStreamCreate", to, 0)
+    }
+}
