@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 METRICS = {"memory": "MiB", "descriptors": "", "mappings": "", "threads": ""}
 SAMPLES = 240
 # How many seconds a program may take to end after its time.
-GRACE = 120
+GRACE = 900
 # With fewer samples there is no verdict.
 ENOUGH = 20
 # What a run may grow from its second quarter to its last: allocators keep what they had, and a sample may fall into a busy moment.
