@@ -1,7 +1,7 @@
 """Measures the engine's speed against an older engine in one run, and how many host instructions its handlers take.
 
-Both engines execute the same kernels: the files in `crates/sm87/tests/sm/data` that say how to launch them. They take turns, so that
-other load on the machine affects both. The figure of a kernel is the median of the ratios of all turns.
+Both engines execute the same kernels: those in `crates/sm87/tests/sm/data/kernels.hex` that say how to launch them. They take turns, so
+that other load on the machine affects both. The figure of a kernel is the median of the ratios of all turns.
 """
 
 import os
@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-DATA = ROOT / "crates" / "sm87" / "tests" / "sm" / "data"
+KERNELS = ROOT / "crates" / "sm87" / "tests" / "sm" / "data" / "kernels.hex"
 PROGRAM = ROOT / "crates" / "sm87" / "examples" / "engine.rs"
 BUILT = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "engines"
 OLD = "d6bd72d"  # The engine of the first measurement against gpuocelot.
@@ -47,16 +47,17 @@ def old_engine() -> pathlib.Path | None:
     return cargo(source, BUILT / OLD / "target")
 
 
-def kernels() -> list[pathlib.Path]:
-    """The kernels whose files say how to launch them."""
-    return [path for path in sorted(DATA.glob("*.hex")) if "\n# launch " in path.read_text()]
+def kernels() -> list[str]:
+    """The kernels of which the file says how to launch them."""
+    sections = KERNELS.read_text().split("\nkernel ")
+    return [section.partition("\n")[0] for section in sections if "\n# launch " in section]
 
 
-def run(program: pathlib.Path, threads: int, rounds: int, files: list[pathlib.Path], *before: str) -> dict[str, tuple[int, str, int]]:
+def run(program: pathlib.Path, threads: int, rounds: int, names: list[str], *before: str) -> dict[str, tuple[int, str, int]]:
     """The warp instructions, the checksum of the result and the nanoseconds of each kernel."""
-    done = subprocess.run([*before, program, str(threads), str(rounds), *files], capture_output=True, text=True, check=True)
+    done = subprocess.run([*before, program, str(threads), str(rounds), KERNELS, *names], capture_output=True, text=True, check=True)
     rows = (text.split() for text in done.stdout.splitlines())
-    return {pathlib.Path(file).stem: (int(count), sum_, int(ns)) for file, count, sum_, ns in rows}
+    return {name: (int(count), sum_, int(ns)) for name, count, sum_, ns in rows}
 
 
 def spread(ratios: list[float]) -> str:
@@ -65,16 +66,16 @@ def spread(ratios: list[float]) -> str:
 
 def ratios(line) -> None:
     """The speed compared with the old engine on one core, and the speed of two cores compared with one."""
-    new, old, files = cargo(ROOT, BUILT / "new"), old_engine(), kernels()
+    new, old, names = cargo(ROOT, BUILT / "new"), old_engine(), kernels()
     faster, doubled = defaultdict(list), defaultdict(list)
     pinned = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
     for _ in range(TURNS):
-        ours = run(new, 1, UNDISTURBED, files, *pinned)
-        for name, (_, bits, ns) in (run(old, 1, UNDISTURBED, files, *pinned) if old else {}).items():
+        ours = run(new, 1, UNDISTURBED, names, *pinned)
+        for name, (_, bits, ns) in (run(old, 1, UNDISTURBED, names, *pinned) if old else {}).items():
             faster[name].append(ns / ours[name][2])
             if bits != ours[name][1]:
                 line(f"{name}: the results of the old engine and of this one", "DIFFER")
-        two = run(new, 2, UNDISTURBED, files)
+        two = run(new, 2, UNDISTURBED, names)
         for name in two:
             doubled[name].append(ours[name][2] / two[name][2])
     if not old:

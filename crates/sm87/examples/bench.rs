@@ -11,13 +11,6 @@ mod support;
 use std::time::{Duration, Instant};
 use support::{Arg, Gpu, Noise};
 
-/// Loads a kernel of the tests.
-macro_rules! kernel {
-    ($name:literal) => {
-        support::Kernel::parse(include_str!(concat!("../tests/sm/data/", $name, ".hex")))
-    };
-}
-
 fn main() {
     let threads = std::env::args().nth(1).and_then(|a| a.parse().ok()).unwrap_or(1);
     let mut gpu = Gpu { threads, ..Gpu::default() };

@@ -1,9 +1,9 @@
 //! Measures the speed of kernels one after another. `benches/engines.py` builds this program twice, with the current engine
 //! and with an older one.
 //!
-//! usage: engine THREADS ROUNDS FILE...
+//! usage: engine THREADS ROUNDS FILE NAME...
 //!
-//! A FILE is a kernel of the tests with a comment that says how to launch it: `# launch 4 4 1 of 16 16 1 on f32:1024 f16:64`.
+//! FILE has the kernels of the tests. Those that are named say in a comment how to launch them: `# launch 4 4 1 of 16 16 1 on f32:1024 f16:64`.
 //! The program prints one line for each kernel: its name, the warp instructions of a launch, a checksum of the result, and the
 //! nanoseconds of the fastest of ROUNDS launches. With one thread, the time is processor time.
 
@@ -50,16 +50,21 @@ fn upload(gpu: &mut Gpu, kind: &str, count: usize, noise: &mut Noise) -> Buffer 
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [threads, rounds, files @ ..] = arguments.as_slice() else { return eprintln!("engine THREADS ROUNDS FILE...") };
+    let [threads, rounds, file, names @ ..] = arguments.as_slice() else {
+        return eprintln!("engine THREADS ROUNDS FILE NAME...");
+    };
     let (threads, rounds) = (threads.parse().unwrap_or(1), rounds.parse().unwrap_or(1));
-    for file in files {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        let Some(plan) = plan(&text) else { return eprintln!("{file} does not say how to launch it") };
-        measure(file, threads, rounds, &Kernel::parse(&text), &plan);
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    for name in names {
+        let kernel = text.split("\nkernel ").find_map(|section| section.strip_prefix(name)?.strip_prefix('\n'));
+        let Some((kernel, plan)) = kernel.and_then(|kernel| Some((kernel, plan(kernel)?))) else {
+            return eprintln!("{file} does not say how to launch {name}");
+        };
+        measure(name, threads, rounds, &Kernel::parse(kernel), &plan);
     }
 }
 
-fn measure(file: &str, threads: usize, rounds: u32, kernel: &Kernel, plan: &Plan) {
+fn measure(name: &str, threads: usize, rounds: u32, kernel: &Kernel, plan: &Plan) {
     let mut gpu = Gpu { threads, ..Gpu::default() };
     let mut noise = Noise(1);
     let buffers: Vec<_> =
@@ -71,7 +76,7 @@ fn measure(file: &str, threads: usize, rounds: u32, kernel: &Kernel, plan: &Plan
         let (start, used) = (Instant::now(), processor_time());
         match sm87::run(&launch) {
             Ok(stats) => instructions = stats.warp_instructions,
-            Err(fault) => return println!("{file} failed: {fault:?}"),
+            Err(fault) => return println!("{name} failed: {fault:?}"),
         }
         let wall = start.elapsed();
         let used = processor_time().zip(used).map(|(now, then)| now - then).filter(|_| threads == 1);
@@ -80,7 +85,7 @@ fn measure(file: &str, threads: usize, rounds: u32, kernel: &Kernel, plan: &Plan
             sum = checksum(&buffers[0].0, plan);
         }
     }
-    println!("{file} {instructions} {sum:016x} {}", best.as_nanos());
+    println!("{name} {instructions} {sum:016x} {}", best.as_nanos());
 }
 
 /// A checksum of the first buffer, which is the kernel's result.

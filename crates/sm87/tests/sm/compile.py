@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compiles CUDA C to the .hex files that the engine's tests load.
+"""Compiles CUDA C to the text that the engine's tests load: kernels.hex, where each kernel begins with the line `kernel NAME`.
 
-usage: compile.py LIBNVRTC SOURCE DIRECTORY [OPTION...]
+usage: compile.py LIBNVRTC SOURCE [OPTION...]
 
-LIBNVRTC is the shared library of the PyPI package nvidia-cuda-nvrtc-cu12. One file per kernel is written.
+LIBNVRTC is the shared library of the PyPI package nvidia-cuda-nvrtc-cu12. The kernels are written to standard output.
 """
 import ctypes
 import struct
@@ -51,7 +51,7 @@ def stacks(info):
 
 
 def kernels(elf):
-    """The kernels of a cubin: name, and lines of the .hex file."""
+    """The kernels of a cubin: name, and its lines."""
     table = list(sections(elf))
     data = {name: (size, bytes_) for name, _, size, bytes_ in table}
     stack = stacks(data[".nv.info"][1])
@@ -72,12 +72,10 @@ def kernels(elf):
 
 
 def main():
-    library, source, directory, *options = sys.argv[1:]
+    library, source, *options = sys.argv[1:]
     elf = cubin(library, open(source, "rb").read(), [o.encode() for o in options])
     for kernel, lines in kernels(elf):
-        note = [f"# {source.rsplit('/', 1)[-1]}: {kernel}, compiled by NVRTC for sm_87", ""]
-        with open(f"{directory}/{kernel}.hex", "w") as out:
-            out.write("\n".join(note + lines) + "\n")
+        print(f"\nkernel {kernel}\n# {source.rsplit('/', 1)[-1]}: {kernel}, compiled by NVRTC for sm_87\n", *lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -107,12 +107,12 @@ impl Within {
     }
 }
 
-fn compare(name: &str, hex: &str, sizes: [usize; 2], within: Within) {
+fn compare(name: &str, sizes: [usize; 2], within: Within) {
     let [words_in, words_out] = sizes;
     let (mut gpu, mut noise) = (Gpu::default(), Noise(0xd1ff));
     let input: Vec<u32> = (0..ITEMS * words_in).map(|_| word(&mut noise)).collect();
     // The kernel is recursive, so the compiler could not know its stack size.
-    let mut kernel = Kernel::parse(hex);
+    let mut kernel = Kernel::among(include_str!("differential/kernels.hex"), name);
     kernel.stack = 4096;
     let (out, data) = (gpu.alloc(4 * ITEMS * words_out), gpu.upload(&input));
     let args = [Arg::Ptr(&out), Arg::Ptr(&data), Arg::Int(ITEMS as i32)];
@@ -131,8 +131,7 @@ macro_rules! kernels {
     ($($name:ident $sizes:expr, $within:expr;)*) => {$(
         #[test]
         fn $name() {
-            let hex = include_str!(concat!("differential/", stringify!($name), ".hex"));
-            compare(stringify!($name), hex, $sizes, $within);
+            compare(stringify!($name), $sizes, $within);
         }
     )*};
 }

@@ -21,7 +21,19 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Parses a file of `tests/data/sm`.
+    /// The kernel of the tests that has this name.
+    pub fn named(name: &str) -> Kernel {
+        Kernel::among(include_str!("data/kernels.hex"), name)
+    }
+
+    /// The kernel with this name in a file that compile.py wrote: each begins with the line `kernel NAME`.
+    pub fn among(file: &str, name: &str) -> Kernel {
+        let sections = file.split("\nkernel ").skip(1);
+        let found = sections.filter_map(|section| section.split_once('\n')).find(|(its, _)| *its == name);
+        Kernel::parse(found.unwrap_or_else(|| panic!("no kernel is called {name}")).1)
+    }
+
+    /// Parses the lines of one kernel.
     pub fn parse(text: &str) -> Kernel {
         let mut k = Kernel { registers: 0, shared: 0, stack: 0, banks: Vec::new(), code: Vec::new() };
         for line in text.lines().filter(|l| !l.starts_with('#') && !l.trim().is_empty()) {
@@ -217,12 +229,7 @@ bytes!(u8 i32 u32 i64 u64 f32 f64);
 #[macro_export]
 macro_rules! kernel {
     ($name:literal) => {
-        $crate::support::Kernel::parse(include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../sm87/tests/sm/data/",
-            $name,
-            ".hex"
-        )))
+        $crate::support::Kernel::named($name)
     };
 }
 

@@ -1,6 +1,6 @@
 // Kernels of flow.rs: where lanes go, who waits for whom, and time.
 //
-//     python3 ../compile.py libnvrtc.so.12 flow.cu .
+//     python3 ../compile.py libnvrtc.so.12 flow.cu
 
 // Every lane belongs to the group of lanes with its key.
 extern "C" __global__ void key_groups(const int *keys, int *out) {

@@ -1,6 +1,6 @@
 // Kernels of litmus.rs: tests of the memory model.
 //
-//     python3 ../compile.py libnvrtc.so.12 litmus.cu . --device-int128
+//     python3 ../compile.py libnvrtc.so.12 litmus.cu --device-int128
 
 typedef unsigned int word;
 typedef unsigned long long wide;

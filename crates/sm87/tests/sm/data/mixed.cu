@@ -1,6 +1,6 @@
 // Kernels of litmus/mixed.rs: accesses of several kinds to the same sixteen bytes, and sums of two grids in the same words.
 //
-//     python3 ../compile.py libnvrtc.so.12 mixed.cu . --device-int128
+//     python3 ../compile.py libnvrtc.so.12 mixed.cu --device-int128
 
 typedef unsigned int word;
 typedef unsigned long long wide;

@@ -1,6 +1,6 @@
 // Kernels whose speed on a GPU is known to be limited by one thing.
 //
-//     python3 ../compile.py libnvrtc.so.12 model.cu .
+//     python3 ../compile.py libnvrtc.so.12 model.cu
 
 // Loads that lie `stride` words apart.
 extern "C" __global__ void model_strided(const float *x, float *y, int stride) {

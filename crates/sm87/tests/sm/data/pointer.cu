@@ -1,6 +1,6 @@
 // A kernel of flow.rs that reaches code only through a pointer.
 //
-//     python3 ../compile.py libnvrtc.so.12 pointer.cu .
+//     python3 ../compile.py libnvrtc.so.12 pointer.cu
 
 __constant__ int table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
 

@@ -1,5 +1,5 @@
-/* Kernels that are compiled twice from this text: by NVRTC for sm_87 (the .hex files beside it, made by
- * `compile.py LIBNVRTC kernels.c . --fmad=false`) and, when the test runs, by the C compiler for the CPU. Item i reads
+/* Kernels that are compiled twice from this text: by NVRTC for sm_87 (kernels.hex beside it, made by
+ * `compile.py LIBNVRTC kernels.c --fmad=false > kernels.hex`) and, when the test runs, by the C compiler for the CPU. Item i reads
  * IN words and writes OUT words; both sides must write the same bits. Nothing here may have behaviour that C leaves
  * open, and contraction is off on both sides. */
 
