@@ -76,7 +76,7 @@ def unguarded(_: str, text: str) -> Iterator[tuple[int, str]]:
     """The exported functions whose body does not begin with the guard that catches panics."""
     for export in re.finditer(r'#\[unsafe\(no_mangle\)\]\n(?:#.*\n)*pub (?:unsafe )?extern "C" fn (\w+)[^{]*\{\s*', text):
         body = re.sub(r"^(\s*(//.*\n|let _ = \w+;))*\s*", "", text[export.end():])
-        if export[1] not in CONSTANTS and not re.match(r"(status|attempt_or|errno|last_error)\(", body):
+        if export[1] not in CONSTANTS and not re.match(r"(status|attempt_or|attempt_now|errno|last_error)\(", body):
             yield text.count("\n", 0, export.start()) + 1, export[1]
 
 
@@ -100,7 +100,7 @@ UNSAFE = {
     r"^crates/tegrarm-preload/src/": "it stands in for libc's functions",
     r"^crates/tegrarm-nvml/(src/|build\.rs$)": "the C interface of NVML",
     r"^crates/tegrarm-client/src/": "it calls the C interface, whose functions it finds by name",
-    r"^crates/tegrarm-cuda/(build|src/(api|driver|exports|jit|kernels|machine|pointers|symbols))\.rs$": "the C interface of CUDA's driver",
+    r"^crates/tegrarm-cuda/(build|src/(api|driver|exports|jit|kernels|machine|pointers|stack|symbols))\.rs$": "the C interface of CUDA's driver",
     r"^crates/tegrarm-cudart/(build|src/(calls|images|lib|libcudart1[23]))\.rs$": "the C interface of CUDA's runtime",
     r"^crates/sm87/src/exec/": "the engine's registers and memory",
     r"^crates/tegra-mm/src/": "the simulator's memory",

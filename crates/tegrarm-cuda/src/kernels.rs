@@ -1,9 +1,9 @@
-//! libtegrarm as safe types: machine code that is loaded, and its kernels.
+//! libtegrarm as safe types: machine code that is loaded, its kernels, and replays.
 #![allow(unsafe_code)]
 
-use crate::machine::{Buffer, Device, check, it};
+use crate::machine::{Buffer, Device, Queue, Size, check, it};
 use crate::result::Answer;
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 
 /// What is known of a kernel.
 pub use tegrarm_client::header::tegrarm_kernel_attributes as KernelAttributes;
@@ -92,5 +92,65 @@ impl Kernel {
         // SAFETY: `block` is valid for reads of three words, and `blocks` for writes.
         check(unsafe { (it().tegrarm_kernel_occupancy)(self.handle as *mut _, block.as_ptr(), shared, &mut blocks) })?;
         Ok(blocks)
+    }
+}
+
+/// Work that is recorded once and runs many times.
+pub struct Replay {
+    handle: usize,
+}
+
+impl Replay {
+    /// An empty one.
+    pub fn new(device: &Device) -> Answer<Replay> {
+        let mut handle = 0;
+        // SAFETY: `handle` is valid for writes.
+        check(unsafe { (it().tegrarm_replay_create)(device.handle as *mut _, (&raw mut handle).cast()) })?;
+        Ok(Replay { handle })
+    }
+
+    /// Records a launch, with the addresses of its parameters' values. Launches have numbers from 0.
+    pub fn launch(&self, kernel: &Kernel, size: &Size, values: &[usize]) -> Answer {
+        let (replay, kernel, count) = (self.handle as *mut _, kernel.handle as *mut _, values.len() as u32);
+        let (addresses, index) = (values.as_ptr().cast::<*const c_void>(), std::ptr::null_mut());
+        // SAFETY: the configuration is valid, and the values are those of a launch that is kept.
+        check(unsafe { (it().tegrarm_replay_launch)(replay, kernel, &size.config(), addresses, count, index) })
+    }
+
+    /// Gives a recorded launch of the same kernel another size and other values.
+    pub fn update(&self, index: u32, kernel: &Kernel, size: &Size, values: &[usize]) -> Answer {
+        let (replay, kernel, count) = (self.handle as *mut _, kernel.handle as *mut _, values.len() as u32);
+        let addresses = values.as_ptr().cast::<*const c_void>();
+        // SAFETY: as in `launch`.
+        check(unsafe { (it().tegrarm_replay_update)(replay, index, kernel, &size.config(), addresses, count) })
+    }
+
+    /// Records a copy between buffers.
+    pub fn copy(&self, to: (&Buffer, u64), from: (&Buffer, u64), size: u64) -> Answer {
+        let (replay, target, source) = (self.handle as *mut _, to.0.handle as *mut _, from.0.handle as *mut _);
+        // SAFETY: it takes numbers, and libtegrarm checks the ranges.
+        check(unsafe { (it().tegrarm_replay_copy)(replay, target, to.1, source, from.1, size) })
+    }
+
+    /// Records a fill with values of 1, 2 or 4 bytes.
+    pub fn fill(&self, to: (&Buffer, u64), size: u64, value: u32, width: u32) -> Answer {
+        let (replay, target) = (self.handle as *mut _, to.0.handle as *mut _);
+        // SAFETY: it takes numbers, and libtegrarm checks the range.
+        check(unsafe { (it().tegrarm_replay_fill)(replay, target, to.1, size, value, width) })
+    }
+
+    /// Gives a queue a run. Returns the fence.
+    pub fn enqueue(&self, queue: &Queue) -> Answer<u64> {
+        let mut fence = 0;
+        // SAFETY: `fence` is valid for writes.
+        check(unsafe { (it().tegrarm_replay_enqueue)(self.handle as *mut _, queue.handle as *mut _, &mut fence) })?;
+        Ok(fence)
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        // SAFETY: it takes a number. A replay that libtegrarm does not know any more ended with its device.
+        unsafe { (it().tegrarm_replay_destroy)(self.handle as *mut _) };
     }
 }

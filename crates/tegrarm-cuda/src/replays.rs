@@ -1,80 +1,17 @@
 //! Executable graphs as replays of libtegrarm: what the GPU does alone is recorded once, and each launch gives the whole to a queue.
-#![allow(unsafe_code)]
 
 use crate::context::Context;
 use crate::graphs::{Operation, Step};
+use crate::kernels::Replay;
 use crate::launches::Launch;
-use crate::machine::{Device, Queue, check, it};
 use crate::result::Answer;
+use crate::shapes::Shape;
 use crate::streams::Stream;
 use crate::works::{Fill, copied_by_gpu, filled_by_gpu};
-use std::ffi::c_void;
 use std::sync::Arc;
 
 /// A graph of fewer pieces of work than this is not recorded: a queue takes them one by one as quickly.
 const LEAST: usize = 2;
-
-/// A replay of libtegrarm.
-struct Replay {
-    handle: usize,
-}
-
-impl Replay {
-    fn new(device: &Device) -> Answer<Replay> {
-        let mut handle = 0;
-        // SAFETY: `handle` is valid for writes.
-        check(unsafe { (it().tegrarm_replay_create)(device.handle as *mut _, (&raw mut handle).cast()) })?;
-        Ok(Replay { handle })
-    }
-
-    /// Records a launch. Returns its number.
-    fn launch(&self, launch: &Launch) -> Answer<u32> {
-        let mut index = 0;
-        let (values, count) = (launch.addresses.as_ptr() as *const *const c_void, launch.addresses.len() as u32);
-        // SAFETY: the configuration and `index` are valid, and `values` has the addresses of `count` values, which the launch keeps.
-        check(unsafe {
-            (it().tegrarm_replay_launch)(
-                self.handle as *mut _,
-                launch.function.kernel.handle as *mut _,
-                &launch.size.config(),
-                values,
-                count,
-                &mut index,
-            )
-        })?;
-        Ok(index)
-    }
-
-    /// Gives a recorded launch another size and other values.
-    fn update(&self, index: u32, launch: &Launch) -> Answer {
-        let (values, count) = (launch.addresses.as_ptr() as *const *const c_void, launch.addresses.len() as u32);
-        // SAFETY: as in `launch`.
-        check(unsafe {
-            (it().tegrarm_replay_update)(
-                self.handle as *mut _,
-                index,
-                launch.function.kernel.handle as *mut _,
-                &launch.size.config(),
-                values,
-                count,
-            )
-        })
-    }
-
-    fn enqueue(&self, queue: &Queue) -> Answer<u64> {
-        let mut fence = 0;
-        // SAFETY: `fence` is valid for writes.
-        check(unsafe { (it().tegrarm_replay_enqueue)(self.handle as *mut _, queue.handle as *mut _, &mut fence) })?;
-        Ok(fence)
-    }
-}
-
-impl Drop for Replay {
-    fn drop(&mut self) {
-        // SAFETY: it takes a number. A replay that libtegrarm does not know any more ended with its device.
-        unsafe { (it().tegrarm_replay_destroy)(self.handle as *mut _) };
-    }
-}
 
 /// A graph that is recorded.
 pub struct Recorded {
@@ -109,7 +46,7 @@ impl Recorded {
     fn add(&mut self, operation: &Operation) -> Answer {
         match operation {
             Operation::Kernel(launch) => {
-                self.replay.launch(launch)?;
+                self.replay.launch(&launch.function.kernel, &launch.size, &launch.addresses)?;
                 self.launches.push(launch.clone());
                 Ok(())
             }
@@ -119,42 +56,20 @@ impl Recorded {
         }
     }
 
-    fn copy(&self, shape: &crate::shapes::Shape) -> Answer {
+    fn copy(&self, shape: &Shape) -> Answer {
         let (Some((to, to_at)), Some((from, from_at))) = (&shape.to.memory, &shape.from.memory) else { return Ok(()) };
-        for (target, source, size) in shape.pieces() {
-            let (target, source) = (to.start + to_at + target as u64, from.start + from_at + source as u64);
-            // SAFETY: it takes numbers, and libtegrarm checks the ranges.
-            check(unsafe {
-                (it().tegrarm_replay_copy)(
-                    self.replay.handle as *mut _,
-                    to.buffer.handle as *mut _,
-                    target,
-                    from.buffer.handle as *mut _,
-                    source,
-                    size as u64,
-                )
-            })?;
-        }
-        Ok(())
+        shape.pieces().try_for_each(|(target, source, size)| {
+            let target = (&to.buffer, to.start + to_at + target as u64);
+            self.replay.copy(target, (&from.buffer, from.start + from_at + source as u64), size as u64)
+        })
     }
 
     fn fill(&self, fill: &Fill) -> Answer {
         let (memory, at) = &fill.to;
-        for row in 0..fill.rows as u64 {
-            let (offset, size) = (memory.start + at + row * fill.pitch as u64, (fill.width * fill.size) as u64);
-            // SAFETY: it takes numbers, and libtegrarm checks the range.
-            check(unsafe {
-                (it().tegrarm_replay_fill)(
-                    self.replay.handle as *mut _,
-                    memory.buffer.handle as *mut _,
-                    offset,
-                    size,
-                    fill.value,
-                    fill.size as u32,
-                )
-            })?;
-        }
-        Ok(())
+        (0..fill.rows as u64).try_for_each(|row| {
+            let target = (&memory.buffer, memory.start + at + row * fill.pitch as u64);
+            self.replay.fill(target, (fill.width * fill.size) as u64, fill.value, fill.size as u32)
+        })
     }
 
     /// Whether a launch in this context can be a run of it.
@@ -182,7 +97,7 @@ impl Recorded {
             if known.function.kernel.handle != new.function.kernel.handle {
                 return Ok(false);
             }
-            self.replay.update(index, new)?;
+            self.replay.update(index, &new.function.kernel, &new.size, &new.addresses)?;
             *known = new.clone();
         }
         Ok(true)
