@@ -80,6 +80,17 @@ $(NVCC)/.installed:
 	$(NVCC)/bin/python -m $(PIP) install nvidia-cuda-nvcc==13.* nvidia-cuda-crt==13.* nvidia-nvvm==13.* nvidia-cuda-runtime==13.* nvidia-cuda-cccl==13.*
 	@touch $@
 
+# The wheel of numba-cuda-mlir has no tests: MLIR names a checkout of it, whose release is installed. ARGS="tests/test_atomics.py" takes a file.
+MLIR      ?=
+MLIR_VENV := $(CACHE)/numba-cuda-mlir
+.PHONY: test-cuda-mlir
+test-cuda-mlir: build venv  ## the tests of a checkout of numba-cuda-mlir (MLIR=...) on the CUDA library: an hour, not part of `make test`
+	@test -f "$(MLIR)/src/numba_cuda_mlir/VERSION" || { echo "test-cuda-mlir: MLIR has to name a checkout of numba-cuda-mlir"; exit 2; }
+	$(PYTHON) -m venv $(MLIR_VENV)
+	$(MLIR_VENV)/bin/python -m $(PIP) install "pip>=25.1"
+	$(MLIR_VENV)/bin/python -m $(PIP) install "numba-cuda-mlir[cu12]==$$(cat "$(MLIR)/src/numba_cuda_mlir/VERSION")" --group "$(MLIR)/pyproject.toml:test" pytest-timeout
+	TEGRARM_LOG=off PYTHONDONTWRITEBYTECODE=1 $(PY) -m tegrarm run --cuda -- $(MLIR_VENV)/bin/python -m pytest -n 2 --timeout 900 -p no:cacheprovider --rootdir "$(MLIR)" -c "$(MLIR)/pyproject.toml" $(or $(ARGS:%="$(MLIR)"/%),"$(MLIR)/tests")
+
 # The same kernels by the compilers of sixteen CUDAs, one wheel each: are all accepted, and are the results the same bit for bit? ARGS="12.4.127"
 # takes one. pytest compares the two compilers that the other tests use.
 .PHONY: test-compilers
