@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 namespace cg = cooperative_groups;
 
@@ -208,6 +209,14 @@ int main() {
     IS(cudaErrorNotSupported, cudaGetLastError());
     add<<<1, 2000>>>(da, db, dc, n);
     IS(cudaErrorInvalidConfiguration, cudaGetLastError());
+    shared<int><<<1, 128, 100 << 10>>>(managed);
+    IS(cudaErrorInvalidValue, cudaGetLastError());
+    int *of_thread = nullptr;
+    cudaError_t alone = cudaSuccess;
+    std::thread([&] { cudaGetDeviceProperties(&p, 7); cudaMalloc(&of_thread, 16); alone = cudaPeekAtLastError(); }).join();
+    IS(cudaErrorInvalidDevice, alone);
+    TRUE(of_thread);
+    OK(cudaGetLastError());
     IS(cudaErrorMemoryAllocation, cudaMalloc(&pinned, size_t(1) << 50));
     IS(cudaErrorMemoryAllocation, cudaGetLastError());
     wrong<<<1, 1>>>(da);

@@ -358,6 +358,13 @@ assert [word(name) for name in ("major", "minor", "warpSize", "maxThreadsPerBloc
 assert properties.raw.startswith(b"Orin (ga10b)\0")
 # Errors: each thread's last one, until it is asked for; a fault until the device is reset.
 assert launch(values, 2000) == 9 == rt.cudaPeekAtLastError() == rt.cudaGetLastError() and rt.cudaGetLastError() == 0
+first, second, ids = C.c_void_p(), C.c_void_p(), C.c_uint64(9)
+ok(rt.cudaStreamCreate(C.byref(first)))
+ok(rt.cudaStreamGetCaptureInfo(first, C.byref(second), C.byref(ids), None, None, None, None))
+assert second.value is None
+ok(rt.cudaGetDriverEntryPointByVersion_ptsz(b"cuLaunchKernel", C.byref(second), 12000, C.c_uint64(0), None))
+ok(rt.cudaGetDriverEntryPointByVersion(b"cuLaunchKernel", C.byref(first), 12000, C.c_uint64(0), None))
+assert first.value and second.value and first.value != second.value
 assert rt.cudaSetDevice(1) == 101 and rt.cudaGetErrorName(rt.cudaGetLastError()) == b"cudaErrorInvalidDevice"
 assert rt.cudaCreateTextureObject(None, None, None, None) == 801 == rt.cudaGetLastError()
 assert rt.cudaLaunchKernel(C.byref(count), Dim3(1, 1, 1), Dim3(1, 1, 1), None, C.c_size_t(0), None) == 98

@@ -298,7 +298,7 @@ pub fn bare(row: usize, answer: impl FnOnce() -> Answer) -> u32 {
 pub fn failed(code: u32) -> u32 {
     LAST.set(code);
     // What CUDA's documentation calls an inconsistent state: the process has to reset the device.
-    if matches!(code, 700 | 702 | 710 | 714..=719 | 721) {
+    if matches!(code, 700 | 702 | 710 | 714..=719) {
         STICKY.store(code, Ordering::Release);
     }
     code
@@ -311,6 +311,11 @@ pub fn last(takes: bool) -> u32 {
         LAST.set(STICKY.load(Ordering::Acquire));
     }
     code
+}
+
+/// Whether the present call came through a symbol that ends with `_ptsz` or `_ptds`.
+pub fn per_thread() -> bool {
+    PER_THREAD.get()
 }
 
 /// Answers a function that is refused. The first call says why.

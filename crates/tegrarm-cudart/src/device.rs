@@ -106,6 +106,8 @@ pub mod rows {
     }
 
     pub fn cudaGetDriverEntryPointByVersion([name, to, version, flags, status]: [usize; 5]) -> Answer {
+        // cudaEnableDefault means the default stream with which the program was compiled: cudaEnablePerThreadDefaultStream is 2.
+        let flags = if flags == 0 && per_thread() { 2 } else { flags };
         cu!("cuGetProcAddress_v2", name, to, version, flags, status)
     }
 
@@ -116,6 +118,14 @@ pub mod rows {
     }
 
     pub fn cudaGetDeviceProperties([to, device]: [usize; 2]) -> Answer {
+        if major() == 12 {
+            say("cudaGetDeviceProperties of a program of CUDA 11 is refused: its structure is another one");
+            return Err(NOT_SUPPORTED);
+        }
+        cudaGetDeviceProperties_v2([to, device])
+    }
+
+    pub fn cudaGetDeviceProperties_v2([to, device]: [usize; 2]) -> Answer {
         only(device)?;
         initialize()?;
         let which = usize::from(major() == 13);
@@ -138,9 +148,5 @@ pub mod rows {
         }
         put(to, &made);
         Ok(())
-    }
-
-    pub fn cudaGetDeviceProperties_v2([to, device]: [usize; 2]) -> Answer {
-        cudaGetDeviceProperties([to, device])
     }
 }

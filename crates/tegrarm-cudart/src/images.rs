@@ -86,27 +86,22 @@ fn launch(
     shared: usize,
     stream: usize,
 ) -> Answer {
+    check(grid, block)?;
     let kernel = kernel(function)?;
-    launch_error(cu!(
-        "cuLaunchKernel",
-        kernel,
-        grid[0],
-        grid[1],
-        grid[2],
-        block[0],
-        block[1],
-        block[2],
-        shared,
-        stream,
-        arguments,
-        0
-    ))
+    cu!("cuLaunchKernel", kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream, arguments, 0)
 }
 
-/// The runtime has its own number for a launch whose size is impossible.
-fn launch_error(answer: Answer) -> Answer {
+/// The runtime has its own number for a grid or a block of an impossible size.
+fn check(grid: [u32; 3], block: [u32; 3]) -> Answer {
     const INVALID_CONFIGURATION: u32 = 9;
-    answer.map_err(|code| if code == INVALID_VALUE { INVALID_CONFIGURATION } else { code })
+    let threads: u64 = block.iter().map(|count| u64::from(*count)).product();
+    let fits = grid.iter().chain(&block).all(|count| *count > 0)
+        && grid[0] <= i32::MAX as u32
+        && grid[1].max(grid[2]) <= 65535
+        && block[0].max(block[1]) <= 1024
+        && block[2] <= 64
+        && threads <= 1024;
+    if fits { Ok(()) } else { Err(INVALID_CONFIGURATION) }
 }
 
 pub mod exports {
@@ -307,8 +302,9 @@ pub mod rows {
         shared: usize,
         stream: usize,
     ) -> Answer {
+        check(grid, block)?;
         let kernel = kernel(function)?;
-        launch_error(cu!(
+        cu!(
             "cuLaunchCooperativeKernel",
             kernel,
             grid[0],
@@ -320,12 +316,14 @@ pub mod rows {
             shared,
             stream,
             arguments
-        ))
+        )
     }
 
     /// The structure has the places of the driver's.
     pub fn cudaLaunchKernelExC([config, function, arguments]: [usize; 3]) -> Answer {
-        launch_error(cu!("cuLaunchKernelEx", config, kernel(function)?, arguments, 0))
+        let [grid, block]: [[u32; 3]; 2] = get(config)?;
+        check(grid, block)?;
+        cu!("cuLaunchKernelEx", config, kernel(function)?, arguments, 0)
     }
 
     pub fn cudaGetFuncBySymbol([to, function]: [usize; 2]) -> Answer {
