@@ -35,7 +35,10 @@ fn main() {
     for major in ["12", "13"] {
         let script = write(&format!("libcudart.so.{major}.map"), version_script(&functions, major));
         let bin = format!("cargo:rustc-link-arg-bin=tegrarm_cudart{major}");
-        println!("{bin}=-shared\n{bin}=-Wl,-soname,libcudart.so.{major}\n{bin}=-Wl,--version-script={script}");
+        // Cargo asks for a program at any address (-pie), which zig does not link together with -shared.
+        println!(
+            "{bin}=-no-pie\n{bin}=-shared\n{bin}=-Wl,-soname,libcudart.so.{major}\n{bin}=-Wl,--version-script={script}"
+        );
     }
 }
 
