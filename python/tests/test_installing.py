@@ -70,7 +70,7 @@ def test_one_package_has_everything_that_a_board_needs(tmp_path):
     names = {line.split()[5].lstrip(".") for line in listed.splitlines()}
     lib = f"/usr/lib/{multiarch}"
     assert {f"{lib}/libtegrarm.so.0", f"{lib}/libtegrarm_preload.so", f"{lib}/tegrarm/nvml/libnvidia-ml.so.1",
-            f"{lib}/tegrarm/cuda/libcuda.so.1",
+            f"{lib}/tegrarm/cuda/libcuda.so.1", f"{lib}/tegrarm/cuda/libcudart.so.12", f"{lib}/tegrarm/cuda/libcudart.so.13",
             f"{lib}/pkgconfig/tegrarm.pc",
             "/usr/bin/tegrarm-sim", "/usr/include/tegrarm.h", "/lib/udev/rules.d/60-tegrarm.rules"} <= names
     control = subprocess.run(["dpkg-deb", "--field", package], capture_output=True, text=True, check=True).stdout

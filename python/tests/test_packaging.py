@@ -54,7 +54,8 @@ def test_installed_files(installed):
     assert found == {
         "include/tegrarm.h", "include/tegrarm_abi.h", "include/tegrarm_status.h",
         "lib/libtegrarm.so", "lib/libtegrarm.so.0", f"lib/libtegrarm.so.{version}",
-        "lib/libtegrarm_preload.so", "lib/tegrarm/nvml/libnvidia-ml.so.1", "lib/tegrarm/cuda/libcuda.so.1", "lib/pkgconfig/tegrarm.pc",
+        "lib/libtegrarm_preload.so", "lib/tegrarm/nvml/libnvidia-ml.so.1", "lib/tegrarm/cuda/libcuda.so.1",
+        "lib/tegrarm/cuda/libcudart.so.12", "lib/tegrarm/cuda/libcudart.so.13", "lib/pkgconfig/tegrarm.pc",
         "lib/cmake/tegrarm/tegrarm-config.cmake",
         "lib/cmake/tegrarm/tegrarm-config-version.cmake",
         "bin/tegrarm-sim", *(f"share/man/man1/tegrarm-sim{page}.1" for page in ("", "-run", "-replay", "-decode")),
