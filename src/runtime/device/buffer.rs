@@ -26,7 +26,7 @@ pub struct Buffer {
 }
 
 /// One transfer of the copy engine.
-pub(in crate::runtime) enum Transfer {
+pub(crate) enum Transfer {
     /// `bytes` from one GPU address to another.
     Copy { from: u64, to: u64, bytes: u32 },
     /// `count` elements of `size` bytes.
@@ -35,7 +35,7 @@ pub(in crate::runtime) enum Transfer {
 
 impl Transfer {
     /// The transfer as a profile describes it.
-    pub(in crate::runtime) fn what(&self) -> What {
+    pub(crate) fn what(&self) -> What {
         match *self {
             Transfer::Copy { bytes, .. } => What::Copy { bytes: bytes.into() },
             Transfer::Fill { size, count, .. } => What::Fill { bytes: u64::from(size) * u64::from(count) },
@@ -43,7 +43,7 @@ impl Transfer {
     }
 
     /// Writes the methods of the transfer.
-    pub(in crate::runtime) fn put(&self, commands: &mut Commands<impl Sink>) {
+    pub(crate) fn put(&self, commands: &mut Commands<impl Sink>) {
         match *self {
             Transfer::Copy { from, to, bytes } => commands.copy(from, to, bytes),
             Transfer::Fill { to, value, size, count } => commands.fill(to, value, size, count),
@@ -267,7 +267,7 @@ impl Buffer {
 /// # Errors
 /// `NV_ERR_INVALID_BASE` if the range lies outside, and `NV_ERR_INVALID_ARGUMENT` for another size or for a range that
 /// is not a number of whole values.
-pub(in crate::runtime) fn fill_pieces(
+pub(crate) fn fill_pieces(
     buffer: &Buffer,
     offset: u64,
     len: u64,
