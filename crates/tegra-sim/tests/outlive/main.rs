@@ -157,9 +157,15 @@ fn programs_inherit_nothing_of_the_supervisors() {
                   print(resource.getrlimit(resource.RLIMIT_NOFILE))";
     for options in [&[][..], &["--trap-paths"], &["--strace=/dev/null"]] {
         // The descriptors are those of this process, and the soft limit differs from the hard one.
-        let limited = format!("ulimit -Sn 300; exec {SIMULATOR} run {} -- python3 -c \"$0\"", options.join(" "));
-        let alone = Command::new("sh").args(["-c", "ulimit -Sn 300; exec python3 -c \"$0\"", script]).output().unwrap();
-        let out = Command::new("sh").args(["-c", &limited, script]).output().unwrap();
+        let limited = ["-c", "ulimit -Sn 300; exec \"$@\"", "sh"];
+        let alone = Command::new("sh").args(limited).args(["python3", "-c", script]).output().unwrap();
+        let out = Command::new("sh")
+            .args(limited)
+            .args([SIMULATOR, "run"])
+            .args(options)
+            .args(["--", "python3", "-c", script])
+            .output()
+            .unwrap();
         assert_eq!((succeeds(&out), succeeds(&out).starts_with("3 0\n")), (succeeds(&alone), true));
     }
 }
