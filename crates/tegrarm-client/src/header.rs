@@ -1135,10 +1135,11 @@ functions! {
     /// Records that the GPU fills `size` bytes at `offset` of a buffer with `value`, of which the low `width` bytes
     /// are repeated: 1, 2 or 4. The replay keeps the buffer alive.
     fn tegrarm_replay_fill(replay: *mut tegrarm_replay, buffer: *mut tegrarm_buffer, offset: NvU64, size: NvU64, value: NvU32, width: NvU32) -> NV_STATUS;
-    /// Gives recorded launch `launch` another configuration and other arguments. They mean the same as those of
-    /// `tegrarm_replay_launch`, and `kernel` is the kernel that was recorded. The call waits for runs that queues
-    /// were given with `tegrarm_replay_enqueue`; it can be made before and after runs. A failure changes nothing.
-    /// An argument that `tegrarm_replay_argument` takes from a value keeps it.
+    /// Gives recorded launch `launch` of `replay` another configuration and other arguments. `config`,
+    /// `kernel_params` and `param_count` are as in `tegrarm_replay_launch`, and `kernel` is the kernel that was
+    /// recorded. The call waits for runs that queues were given with `tegrarm_replay_enqueue`; it can be made
+    /// before and after runs. A failure changes nothing. An argument that `tegrarm_replay_argument` takes from a
+    /// value keeps it.
     fn tegrarm_replay_update(replay: *mut tegrarm_replay, launch: NvU32, kernel: *mut tegrarm_kernel, config: *const tegrarm_launch_config, kernel_params: *const *const c_void, param_count: NvU32) -> NV_STATUS;
     /// Has the CPU copy `size` bytes from `src` to `dst` at the start of each run, before the GPU starts. `dst` is
     /// usually the CPU address of a buffer. Both ranges must stay valid until the replay ends.

@@ -128,9 +128,10 @@ pub extern "C" fn tegrarm_replay_fill(
     })
 }
 
-/// Gives recorded launch `launch` another configuration and other arguments. They mean the same as those of `tegrarm_replay_launch`, and
-/// `kernel` is the kernel that was recorded. The call waits for runs that queues were given with `tegrarm_replay_enqueue`; it can be made
-/// before and after runs. A failure changes nothing. An argument that `tegrarm_replay_argument` takes from a value keeps it.
+/// Gives recorded launch `launch` of `replay` another configuration and other arguments. `config`, `kernel_params` and `param_count` are
+/// as in `tegrarm_replay_launch`, and `kernel` is the kernel that was recorded. The call waits for runs that queues were given with
+/// `tegrarm_replay_enqueue`; it can be made before and after runs. A failure changes nothing. An argument that
+/// `tegrarm_replay_argument` takes from a value keeps it.
 ///
 /// Errors: those of `tegrarm_replay_launch`, except that it may have run, and
 /// - `NV_ERR_INVALID_ARGUMENT`: there is no such launch, or it is one of another kernel.
