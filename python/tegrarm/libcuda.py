@@ -14,7 +14,7 @@ NAME = "libcuda.so.1"
 ASK = """
 import ctypes, json
 library = ctypes.CDLL("libcuda.so.1")
-path = [line.split()[-1] for line in open("/proc/self/maps") if "libcuda.so" in line or "libtegrarm_cuda" in line]
+path = [line.split(maxsplit=5)[-1].rstrip("\\n") for line in open("/proc/self/maps") if "libcuda.so" in line or "libtegrarm_cuda" in line]
 version, count, device, name = ctypes.c_int(), ctypes.c_int(), ctypes.c_int(), ctypes.create_string_buffer(100)
 library.cuDriverGetVersion(ctypes.byref(version))
 found = {"path": path[0] if path else "libcuda.so.1", "version": version.value, "status": library.cuInit(0), "name": ""}

@@ -18,7 +18,7 @@ NAME = "libnvidia-ml.so.1"
 ASK = """
 import ctypes, json
 library = ctypes.CDLL("libnvidia-ml.so.1")
-path = [line.split()[-1] for line in open("/proc/self/maps") if "libnvidia-ml" in line or "libtegrarm_nvml" in line]
+path = [line.split(maxsplit=5)[-1].rstrip("\\n") for line in open("/proc/self/maps") if "libnvidia-ml" in line or "libtegrarm_nvml" in line]
 found = {"path": path[0] if path else "libnvidia-ml.so.1", "status": library.nvmlInit_v2(), "answers": {}}
 device, room, count = ctypes.c_void_p(), (ctypes.c_ulonglong * 8)(), ctypes.c_uint(0)
 if found["status"] == 0 and library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0:
