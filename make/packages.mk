@@ -19,16 +19,16 @@ BUILT     ?= $(dir $(LIB))
 .PHONY: stage
 stage: $(if $(filter install,$(MAKECMDGOALS)),build $(SIM))
 	install -d $(foreach d,bin $(LIBDIR)/pkgconfig $(LIBDIR)/cmake/tegrarm include share/man/man1 $(BASHDIR) $(ZSHDIR) $(FISHDIR),"$(ROOT)/$(d)")
-	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm.so "$(ROOT)/$(LIBDIR)/libtegrarm.so.$(VERSION)"
+	install -m 755 -s --strip-program=$(STRIP) "$(BUILT)/libtegrarm.so" "$(ROOT)/$(LIBDIR)/libtegrarm.so.$(VERSION)"
 	ln -sf libtegrarm.so.$(VERSION) "$(ROOT)/$(LIBDIR)/libtegrarm.so.$(SOVERSION)"
 	ln -sf libtegrarm.so.$(SOVERSION) "$(ROOT)/$(LIBDIR)/libtegrarm.so"
-	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm_preload.so "$(ROOT)/$(LIBDIR)/"
+	install -m 755 -s --strip-program=$(STRIP) "$(BUILT)/libtegrarm_preload.so" "$(ROOT)/$(LIBDIR)/"
 	install -d "$(ROOT)/$(LIBDIR)/tegrarm/nvml"
-	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm_nvml.so "$(ROOT)/$(LIBDIR)/tegrarm/nvml/libnvidia-ml.so.1"
+	install -m 755 -s --strip-program=$(STRIP) "$(BUILT)/libtegrarm_nvml.so" "$(ROOT)/$(LIBDIR)/tegrarm/nvml/libnvidia-ml.so.1"
 	install -d "$(ROOT)/$(LIBDIR)/tegrarm/cuda"
-	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/libtegrarm_cuda.so "$(ROOT)/$(LIBDIR)/tegrarm/cuda/libcuda.so.1"
-	for major in 12 13; do install -m 755 -s --strip-program=$(STRIP) $(BUILT)/tegrarm_cudart$$major "$(ROOT)/$(LIBDIR)/tegrarm/cuda/libcudart.so.$$major" || exit; done
-	install -m 755 -s --strip-program=$(STRIP) $(BUILT)/tegrarm-sim "$(ROOT)/bin/"
+	install -m 755 -s --strip-program=$(STRIP) "$(BUILT)/libtegrarm_cuda.so" "$(ROOT)/$(LIBDIR)/tegrarm/cuda/libcuda.so.1"
+	for major in 12 13; do install -m 755 -s --strip-program=$(STRIP) "$(BUILT)/tegrarm_cudart$$major" "$(ROOT)/$(LIBDIR)/tegrarm/cuda/libcudart.so.$$major" || exit; done
+	install -m 755 -s --strip-program=$(STRIP) "$(BUILT)/tegrarm-sim" "$(ROOT)/bin/"
 	install -m 644 include/tegrarm.h include/tegrarm_abi.h include/tegrarm_status.h "$(ROOT)/include/"
 	install -m 644 packaging/man/tegrarm-sim*.1 "$(ROOT)/share/man/man1/"
 	install -m 644 packaging/completions/tegrarm-sim.bash "$(ROOT)/$(BASHDIR)/tegrarm-sim"

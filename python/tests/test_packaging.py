@@ -85,7 +85,7 @@ def test_cmake(installed, cubin, tmp_path):
 cmake_minimum_required(VERSION 3.13)
 project(example C)
 find_package(tegrarm 0.1 REQUIRED CONFIG)
-add_executable(vecadd {ROOT}/examples/c/vecadd.c)
+add_executable(vecadd "{ROOT}/examples/c/vecadd.c")
 target_link_libraries(vecadd tegrarm::tegrarm)
 """)
     configure = ["cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={installed}"]
