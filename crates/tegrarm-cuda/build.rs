@@ -3,9 +3,12 @@
 //! functions.tsv and numbers.tsv are facts of NVIDIA's headers (`make cuda-rows`). states.tsv is written by hand: it says of each function
 //! whether it is done, done in part, or refused, and why. A function without a state fails the build.
 
+mod tables;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use tables::{read, rows, state_of};
 
 /// One row of functions.tsv.
 struct Function<'a> {
@@ -23,15 +26,7 @@ struct State<'a> {
     why: &'a str,
 }
 
-fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
-    text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(|line| line.split('\t').collect())
-}
-
 fn main() {
-    let read = |name: &str| {
-        println!("cargo:rerun-if-changed={name}");
-        std::fs::read_to_string(name).unwrap_or_else(|e| panic!("reading {name}: {e}"))
-    };
     let (functions, states, numbers) = (read("functions.tsv"), read("states.tsv"), read("numbers.tsv"));
     let out = std::env::var("OUT_DIR").expect("Cargo sets OUT_DIR");
     let write = |name: &str, text: String| {
@@ -58,16 +53,6 @@ fn number_items(text: &str) -> String {
     format!("{items}/// The names of all results.\npub static RESULTS: &[(u32, &std::ffi::CStr)] = &[\n{names}];\n")
 }
 
-/// The row of states.tsv for a symbol: that of the symbol itself, or the longest that ends with `*` and begins as it does.
-fn state_of<'a>(states: &'a [State<'a>], symbol: &str) -> &'a State<'a> {
-    let plain = symbol.trim_end_matches("_ptsz").trim_end_matches("_ptds");
-    let exact = states.iter().find(|state| state.name == plain);
-    let family = |state: &&State| state.name.strip_suffix('*').is_some_and(|start| plain.starts_with(start));
-    exact
-        .or_else(|| states.iter().filter(family).max_by_key(|state| state.name.len()))
-        .unwrap_or_else(|| panic!("states.tsv does not say what becomes of {symbol}"))
-}
-
 fn exports(functions: &str, states: &str) -> String {
     let states: Vec<State> =
         rows(states).map(|row| State { name: row[0], state: row[1], why: row.get(2).copied().unwrap_or("") }).collect();
@@ -81,12 +66,12 @@ fn exports(functions: &str, states: &str) -> String {
         })
         .collect();
     for state in &states {
-        let used = functions.iter().any(|f| std::ptr::eq(state_of(&states, f.symbol), state));
+        let used = functions.iter().any(|f| std::ptr::eq(state_of(&states, |s| s.name, f.symbol), state));
         assert!(used, "states.tsv: no function needs the row {}", state.name);
     }
     let (mut items, mut table) = (String::new(), String::new());
     for (index, function) in functions.iter().enumerate() {
-        let state = state_of(&states, function.symbol);
+        let state = state_of(&states, |s| s.name, function.symbol);
         export(&mut items, index, function, state);
         let last = if function.last == "-" { "u32::MAX" } else { function.last };
         writeln!(
@@ -118,7 +103,7 @@ fn export(items: &mut String, index: usize, function: &Function, state: &State) 
         function.arguments.iter().map(|argument| argument.split_once(": ").expect("a name and a type").1).collect();
     let parameters: Vec<String> =
         types.iter().enumerate().map(|(at, kind)| format!("a{at}: {}", foreign(kind))).collect();
-    let plain = function.symbol.trim_end_matches("_ptsz").trim_end_matches("_ptds");
+    let plain = tables::plain(function.symbol);
     let per_thread = plain != function.symbol;
     let handler = match state.why.strip_prefix("as ") {
         Some(other) if state.state == "done" => other,

@@ -3,8 +3,12 @@
 //! functions.tsv and numbers.tsv are facts of NVIDIA's headers and libraries (`make cuda-rows`). states.tsv is written by hand: it says of
 //! each function whether it is done, done in part, or refused, which function of the driver answers it, and why it is not done.
 
+#[path = "../tegrarm-cuda/tables.rs"]
+mod tables;
+
 use std::fmt::Write;
 use std::path::Path;
+use tables::{read, rows, state_of};
 
 /// One row of states.tsv.
 struct State<'a> {
@@ -14,15 +18,7 @@ struct State<'a> {
     driver: &'a str,
 }
 
-fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
-    text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(|line| line.split('\t').collect())
-}
-
 fn main() {
-    let read = |name: &str| {
-        println!("cargo:rerun-if-changed={name}");
-        std::fs::read_to_string(name).unwrap_or_else(|e| panic!("reading {name}: {e}"))
-    };
     let (functions, states, numbers) = (read("functions.tsv"), read("states.tsv"), read("numbers.tsv"));
     let out = std::env::var("OUT_DIR").expect("Cargo sets OUT_DIR");
     let write = |name: &str, text: String| {
@@ -84,16 +80,6 @@ fn tables(numbers: &str) -> String {
     )
 }
 
-/// The row of states.tsv for a symbol: that of the symbol itself, or the longest that ends with `*` and begins as it does.
-fn state_of<'a>(states: &'a [State<'a>], symbol: &str) -> &'a State<'a> {
-    let plain = symbol.trim_end_matches("_ptsz").trim_end_matches("_ptds");
-    let exact = states.iter().find(|state| state.name == plain);
-    let family = |state: &&State| state.name.strip_suffix('*').is_some_and(|start| plain.starts_with(start));
-    exact
-        .or_else(|| states.iter().filter(family).max_by_key(|state| state.name.len()))
-        .unwrap_or_else(|| panic!("states.tsv does not say what becomes of {symbol}"))
-}
-
 fn exports(functions: &str, states: &str) -> String {
     let states: Vec<State> = rows(states)
         .map(|row| {
@@ -103,12 +89,12 @@ fn exports(functions: &str, states: &str) -> String {
         .collect();
     let functions: Vec<Vec<&str>> = rows(functions).collect();
     for state in &states {
-        let used = functions.iter().any(|row| std::ptr::eq(state_of(&states, row[0]), state));
+        let used = functions.iter().any(|row| std::ptr::eq(state_of(&states, |s| s.name, row[0]), state));
         assert!(used || state.name.ends_with("@12"), "states.tsv: no function needs the row {}", state.name);
     }
     let (mut items, mut table) = (String::new(), String::new());
     for (index, row) in functions.iter().enumerate() {
-        let (symbol, state) = (row[0], state_of(&states, row[0]));
+        let (symbol, state) = (row[0], state_of(&states, |s| s.name, row[0]));
         if state.driver != "own" {
             let old = row.get(3).map(|arguments| {
                 (
@@ -150,7 +136,7 @@ fn export(
     state: &State,
     old: Option<(&str, Option<&State>)>,
 ) {
-    let plain = symbol.trim_end_matches("_ptsz").trim_end_matches("_ptds");
+    let plain = tables::plain(symbol);
     let per_thread = plain != symbol;
     let types = |text: &str| -> Vec<String> {
         text.split(", ").filter_map(|one| one.split_once(": ")).map(|(_, kind)| kind.to_owned()).collect()

@@ -3,8 +3,13 @@
 //! functions.tsv has facts of NVIDIA's header (`make nvml-rows`). states.tsv is written by hand: it says of each function whether it is
 //! done, done in part, or refused, which function of `src/answers` answers it, and why. A function without a state fails the build.
 
+#[allow(dead_code, reason = "a row of NVML's states is for one function")]
+#[path = "../tegrarm-cuda/tables.rs"]
+mod tables;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tables::{read, rows};
 
 /// Types of C whose values are pointers to something that only the library knows.
 const HANDLES: [&str; 8] = [
@@ -17,10 +22,6 @@ const HANDLES: [&str; 8] = [
     "nvmlGpmSample_t",
     "nvmlVgpuMetadata_t",
 ];
-
-fn rows(text: &str) -> impl Iterator<Item = Vec<&str>> {
-    text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(|line| line.split('\t').collect())
-}
 
 /// The type of Rust for a parameter, and whether it is a pointer to memory of the caller.
 fn rust(kind: &str) -> (&'static str, bool) {
@@ -35,10 +36,6 @@ fn rust(kind: &str) -> (&'static str, bool) {
 }
 
 fn main() {
-    let read = |name: &str| {
-        println!("cargo:rerun-if-changed={name}");
-        std::fs::read_to_string(name).unwrap_or_else(|e| panic!("reading {name}: {e}"))
-    };
     let (functions, states) = (read("functions.tsv"), read("states.tsv"));
     let mut states: BTreeMap<&str, Vec<&str>> = rows(&states).map(|row| (row[0], row[1..].to_vec())).collect();
     let (mut table, mut exports) = (String::new(), String::new());
