@@ -78,19 +78,6 @@ thread_local! {
     static CONFIGURATIONS: RefCell<Vec<(Dim3, Dim3, usize, usize)>> = const { RefCell::new(Vec::new()) };
 }
 
-fn launch(
-    function: usize,
-    Dim3(grid): Dim3,
-    Dim3(block): Dim3,
-    arguments: usize,
-    shared: usize,
-    stream: usize,
-) -> Answer {
-    check(grid, block)?;
-    let kernel = kernel(function)?;
-    cu!("cuLaunchKernel", kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, stream, arguments, 0)
-}
-
 /// The runtime has its own number for a grid or a block of an impossible size.
 fn check(grid: [u32; 3], block: [u32; 3]) -> Answer {
     const INVALID_CONFIGURATION: u32 = 9;
@@ -223,7 +210,7 @@ pub mod exports {
         shared: usize,
         stream: usize,
     ) -> u32 {
-        calls::run(0, false, || super::launch(kernel, grid, block, arguments, shared, stream))
+        calls::run(0, false, || rows::cudaLaunchKernel(kernel, grid, block, arguments, shared, stream))
     }
 
     #[unsafe(no_mangle)]
@@ -235,7 +222,7 @@ pub mod exports {
         shared: usize,
         stream: usize,
     ) -> u32 {
-        calls::run(0, true, || super::launch(kernel, grid, block, arguments, shared, stream))
+        calls::run(0, true, || rows::cudaLaunchKernel(kernel, grid, block, arguments, shared, stream))
     }
 
     #[unsafe(no_mangle)]
@@ -285,13 +272,16 @@ pub mod rows {
 
     pub fn cudaLaunchKernel(
         function: usize,
-        grid: Dim3,
-        block: Dim3,
+        Dim3(grid): Dim3,
+        Dim3(block): Dim3,
         arguments: usize,
         shared: usize,
         stream: usize,
     ) -> Answer {
-        launch(function, grid, block, arguments, shared, stream)
+        check(grid, block)?;
+        let kernel = kernel(function)?;
+        let ([x, y, z], [bx, by, bz]) = (grid, block);
+        cu!("cuLaunchKernel", kernel, x, y, z, bx, by, bz, shared, stream, arguments, 0)
     }
 
     pub fn cudaLaunchCooperativeKernel(
@@ -304,19 +294,8 @@ pub mod rows {
     ) -> Answer {
         check(grid, block)?;
         let kernel = kernel(function)?;
-        cu!(
-            "cuLaunchCooperativeKernel",
-            kernel,
-            grid[0],
-            grid[1],
-            grid[2],
-            block[0],
-            block[1],
-            block[2],
-            shared,
-            stream,
-            arguments
-        )
+        let ([x, y, z], [bx, by, bz]) = (grid, block);
+        cu!("cuLaunchCooperativeKernel", kernel, x, y, z, bx, by, bz, shared, stream, arguments)
     }
 
     /// The structure has the places of the driver's.
