@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// The names of the library's file: that of a build, and the soname, which an installed system may have alone.
 const NAMES: [&str; 2] = ["libtegrarm.so", "libtegrarm.so.0"];
@@ -39,20 +39,22 @@ pub unsafe fn symbol(library: *mut c_void, name: &CStr) -> *mut c_void {
     unsafe { libc::dlsym(library, name.as_ptr()) }
 }
 
-/// The path of the library's file near the library that this code is a part of, if there is one.
-fn beside_us() -> Option<CString> {
+/// The file of the library that this code is a part of, as the dynamic loader found it.
+pub fn own_path() -> Option<PathBuf> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: the address lies in this library, and the call fills the structure.
-    if unsafe { libc::dladdr(beside_us as *const c_void, info.as_mut_ptr()) } == 0 {
+    if unsafe { libc::dladdr(own_path as *const () as *const c_void, info.as_mut_ptr()) } == 0 {
         return None;
     }
     // SAFETY: the structure was filled by the call, or it is zero.
     let name = unsafe { info.assume_init() }.dli_fname;
-    if name.is_null() {
-        return None;
-    }
-    // SAFETY: this is a string of the loader, and it is NUL-terminated.
-    let us = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
+    // SAFETY: a name that is not NULL is a string of the loader, and it is NUL-terminated.
+    (!name.is_null()).then(|| OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()).into())
+}
+
+/// The path of the library's file near the library that this code is a part of, if there is one.
+fn beside_us() -> Option<CString> {
+    let us = own_path()?;
     let here = us.parent()?;
     let near = [here.to_owned(), here.join("..")];
     let mut files = near.iter().flat_map(|folder| NAMES.map(|name| folder.join(name)));

@@ -1,26 +1,13 @@
 //! Libraries that are loaded at run time: libtegrarm, when cuInit is called, and compilers.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, OsStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Where this library is, with symbolic links followed.
 pub fn own_path() -> Option<PathBuf> {
-    let mut info = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: std::ptr::null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: std::ptr::null_mut(),
-    };
-    // SAFETY: the address is that of a function of this library, and `info` is valid for writes.
-    let found = unsafe { libc::dladdr(own_path as *const () as *const c_void, &mut info) };
-    if found == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: dladdr gave the name of a file, which ends with a NUL.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    std::fs::canonicalize(OsStr::from_bytes(name.to_bytes())).ok()
+    tegrarm_client::find::own_path()?.canonicalize().ok()
 }
 
 /// Loads a library. The loader keeps it for the rest of the process.

@@ -4,7 +4,7 @@
 use crate::FUNCTIONS;
 use parking_lot::Mutex;
 use std::cell::Cell;
-use std::ffi::{CStr, CString, OsStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -182,29 +182,11 @@ macro_rules! cu {
     }};
 }
 
-/// Where this library is, as the loader found it.
-fn own_path() -> Option<PathBuf> {
-    let mut info = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: std::ptr::null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: std::ptr::null_mut(),
-    };
-    // SAFETY: the address is that of a function of this library, and `info` is valid for writes.
-    let found = unsafe { libc::dladdr(own_path as *const () as *const c_void, &mut info) };
-    if found == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: dladdr gave the name of a file, which ends with a NUL.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Some(Path::new(OsStr::from_bytes(name.to_bytes())).to_owned())
-}
-
 /// The driver: libcuda.so.1 beside this library, or the one that the loader finds.
 fn driver() -> Answer<usize> {
     static LIBRARY: OnceLock<usize> = OnceLock::new();
     let found = *LIBRARY.get_or_init(|| {
-        let path = own_path();
+        let path = tegrarm_client::find::own_path();
         let real = path.as_ref().and_then(|path| path.canonicalize().ok());
         let beside = [path.as_deref(), real.as_deref()].into_iter().flatten().filter_map(Path::parent);
         let mut places: Vec<PathBuf> =
