@@ -123,8 +123,9 @@ test-out-of-process: build $(SIM) ## the suite on the device nodes of `tegrarm-s
 	env $(RUNNER)="$(SIM) run --l4t r35 --" RUST_TEST_THREADS=1 TEGRARM_SIM_L4T=r35 TEGRARM_TEST_BACKEND=nvgpu $(CARGO) test --locked -p tegrarm --test bringup
 	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=nvgpu RUN="'$(WHOLE_SIM)' run --" plain
 
+# Two of its parts at the same time, because each runs one program after the other.
 ctest: build venv
-	$(MAKE) --no-print-directory -C ctests test
+	$(MAKE) --no-print-directory -j2 --output-sync=target -C ctests test
 
 # Tests the files that are handed out on the oldest system for which they are: glibc 2.31 of Debian 11 (and Ubuntu 20.04), unpacked
 # into the cache.
@@ -145,7 +146,7 @@ ARM_SKIP := $(addprefix --skip ,a_child_that_uses_its_parents_device a_child_tha
 	a_panic_is_a_status a_program_that refused_escapes_and_uvm_calls_are_told the_variable_chooses_steps \
 	own_pages_are_exchanged other_pages_are_pinned thousands_of_live_buffers an_ioctl_on_something_else errors_are_mmaps_own every_ioctl_is_answered a_gpu_without_a_thread waits_run_a_gpu)
 test-aarch64: arm-build venv test-aarch64-wheel test-glibc-aarch64 ## the root crate's and the simulator's Rust tests, the C tests and the wheel, under qemu-user
-	$(CARGO) test --locked --target $(ARM) -p tegrarm -p tegrarm-kmd -- $(ARM_SKIP)
+	$(CARGO) test --locked --target $(ARM) -p tegrarm -p tegrarm-rm -p tegrarm-kmd -- $(ARM_SKIP)
 	$(CARGO) test --locked --target $(ARM) -p sm87 -p sm87-check -p sm87-model -p tegra-mm -p tegra-hw -p tegra-gpu -p tegra-kernel -p tegra-sim --lib --test 'kernel*' --test front_end --test sm --test checker --test model -- $(ARM_SKIP)
 	$(MAKE) --no-print-directory -C ctests $(ARM_CTEST) plain examples
 
@@ -213,7 +214,7 @@ lint: checks $(CBINDGEN)
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) check --manifest-path fuzz/Cargo.toml --locked
-	$(PY) -m ruff check python examples benches packaging
+	$(PY) -m ruff check python examples benches packaging judge
 	$(PY) -m mypy --config-file python/pyproject.toml
 	$(MAKE) --no-print-directory GENERATED_TO=$(CACHE)/generated generated
 	$(PY) python/checks/drift.py $(CACHE)/generated
@@ -283,14 +284,14 @@ header docs:      ## rewrites include/, tables of docs/ and README.md, man pages
 # What printf, malloc and assert of CUDA C++ are linked with. The library carries the machine code, so that only who changes it needs the
 # compilers.
 .PHONY: device-library device-library-check
-device-library: venv ## compiles src/runtime/modules/library/device.cu with NVRTC and nvJitLink
+device-library: venv ## compiles src/runtime/library/device.cu with NVRTC and nvJitLink
 	$(PY) packaging/device_library.py
 device-library-check: venv ## compiles it and compares the machine code with the committed one; part of `make lint`
 	$(PY) packaging/device_library.py --check
 
 # The functions and numbers of CUDA's driver interface and runtime, which are facts of NVIDIA's headers.
 .PHONY: cuda-rows
-cuda-rows: venv   ## reads functions.tsv and numbers.tsv of tegrarm-cuda and tegrarm-cudart from the headers of the wheels
+cuda-rows: venv   ## reads functions.tsv, numbers.tsv and results.tsv of tegrarm-cuda and tegrarm-cudart from the headers of the wheels
 	$(PY) packaging/cuda_rows.py $(wildcard $(VENV)/lib/python3*/site-packages)
 
 abi-check:        ## compares include/tegrarm.h with packaging/libtegrarm.abi (abidiff, of Debian's abigail-tools); part of `make lint`

@@ -122,7 +122,7 @@ def handlers(line) -> None:
     run(program, 1, 1, kernels(), *tool)
     calls, costs = defaultdict(int), defaultdict(int)
     for caller, callee, count, cost in edges(out):
-        if "6interp" in caller or "4runs7execute" in caller:
+        if "6interp" in caller or "8straight7execute" in caller:
             calls[callee] += count
             costs[callee] += cost
     total = sum(costs.values())

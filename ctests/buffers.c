@@ -38,6 +38,35 @@ static void dmabufs(struct tegrarm_device *device)
     assert(close(fd) == 0);
 }
 
+/* Memory comes and goes at addresses that are reserved. */
+static void reserved(struct tegrarm_device *device)
+{
+    struct tegrarm_buffer *array, *memory, *none;
+    void *pointer;
+    NvU64 address, fence;
+    CHECK(tegrarm_buffer_reserve(device, 4 * PAGE, &array));
+    CHECK(tegrarm_buffer_alloc(device, PAGE, TEGRARM_BUFFER_NO_POINTER, &memory));
+    CHECK(tegrarm_buffer_map(array, 0, memory, 0, PAGE, 0));
+    CHECK(tegrarm_buffer_map(array, PAGE, memory, 0, PAGE, TEGRARM_BUFFER_GPU_READ_ONLY));
+    CHECK(tegrarm_buffer_free(memory));
+    CHECK(tegrarm_fill(NULL, array, PAGE - 4, 4, 0x5a, 1, &fence));
+    CHECK(tegrarm_wait(device, fence, TEGRARM_WAIT_FOREVER));
+    CHECK(tegrarm_buffer_address(array, &pointer, &address));
+    assert((NvU64)pointer == address && ((unsigned char *)pointer)[2 * PAGE - 1] == 0x5a);
+    char bytes[8] = {0};
+    CHECK(tegrarm_copy_out(NULL, array, PAGE - 4, bytes, 8, NULL));
+    assert(bytes[3] == 0x5a && bytes[4] == 0);
+    assert(tegrarm_copy_in(NULL, array, 2 * PAGE - 4, bytes, 8, NULL) == NV_ERR_INVALID_BASE);
+    assert(tegrarm_buffer_map(array, PAGE, array, 0, PAGE, 0) == NV_ERR_NOT_SUPPORTED);
+    assert(tegrarm_buffer_map(array, PAGE, memory, 0, PAGE, 0) == NV_ERR_OBJECT_NOT_FOUND);
+    assert(tegrarm_buffer_map(array, 2 * PAGE, array, 0, PAGE, TEGRARM_BUFFER_NO_POINTER) == NV_ERR_INVALID_ARGUMENT);
+    CHECK(tegrarm_buffer_unmap(array, 0, 2 * PAGE));
+    assert(tegrarm_buffer_unmap(array, 0, 2 * PAGE) == NV_ERR_OBJECT_NOT_FOUND);
+    assert(tegrarm_buffer_reserve(device, PAGE - 1, &none) == NV_ERR_INVALID_ARGUMENT);
+    assert(tegrarm_buffer_reserve(device, PAGE, NULL) == NV_ERR_INVALID_POINTER);
+    CHECK(tegrarm_buffer_free(array));
+}
+
 /* Descriptors of other things are no dmabufs, and no sync files. */
 static void no_dmabufs(struct tegrarm_device *device)
 {
@@ -131,7 +160,8 @@ int main(void)
          * keeps the memory. */
         if (round == 0)
             dmabufs(device);
-    no_dmabufs(device);
+        no_dmabufs(device);
+        reserved(device);
         pages(device);
         limits(device);
         CHECK(tegrarm_device_close(device));

@@ -6,12 +6,15 @@ static void semaphore_release(void)
     Channel c = channel_open(AMPERE_COMPUTE_B);
     Buffer push = buffer_open(&c.s, 4096), semaphore = buffer_open(&c.s, 4096);
     volatile uint32_t *value = semaphore.cpu;
+#ifndef __SANITIZE_ADDRESS__ /* The shadow of the sanitizer may have the address. */
+    assert((uintptr_t)push.cpu == push.va && "the library places a mapping at the same address for CPU and GPU");
+#endif
 
     for (uint32_t round = 1; round <= 3; round++) {
         Push p = {push.cpu, 0};
         METHOD(&p, HOST, NVC56F_SEM_ADDR_LO, LO(semaphore.va), HI(semaphore.va), 0xc0de0000 + round, 0,
                NVC56F_SEM_EXECUTE_OPERATION_RELEASE);
-        submit(&c, push.va, p.used);
+        channel_submit(&c, push.va, p.used);
         await(value, 0xc0de0000 + round);
     }
     session_close(&c.s); /* Channel, engine, buffers and mappings are freed with the client. */
@@ -39,7 +42,7 @@ static void dma_copy(void)
     METHOD(&p, COPY, NVC6B5_SET_SEMAPHORE_A, HI(semaphore.va), LO(semaphore.va), 77);
     METHOD(&p, COPY, NVC6B5_LAUNCH_DMA,
            NVC6B5_LAUNCH_DMA_FLUSH_ENABLE_TRUE << NVC6B5_LAUNCH_DMA_FLUSH_ENABLE_SHIFT | NVC6B5_LAUNCH_DMA_SEMAPHORE_TYPE_RELEASE_FOUR_WORD_SEMAPHORE << NVC6B5_LAUNCH_DMA_SEMAPHORE_TYPE_SHIFT);
-    submit(&c, push.va, p.used);
+    channel_submit(&c, push.va, p.used);
     await(semaphore.cpu, 77);
 
     for (unsigned i = 0; i < from.size; i++)

@@ -1418,6 +1418,9 @@ NV_STATUS tegrarm_log(NvU32 level, tegrarm_log_callback callback, void *user);
  * Opens GPU `index`, which is 0 on a Tegra: an address space, a channel with the compute and copy engines, and local
  * memory. `*device` is a new handle. Close it with `tegrarm_device_close`.
  *
+ * A GPU can be opened several times. Each device has memory of its own, which kernels of the others cannot read. No two of up to 14 devices
+ * of a process that are open at the same time have memory at the same address.
+ *
  * Errors:
  * - `NV_ERR_INVALID_POINTER`: `device` is NULL.
  * - `NV_ERR_INVALID_DEVICE`: there is no GPU `index`.
@@ -1426,7 +1429,8 @@ NV_STATUS tegrarm_log(NvU32 level, tegrarm_log_callback callback, void *user);
  * - `NV_ERR_NO_MEMORY`: there is not enough memory.
  * - `NV_ERR_INSUFFICIENT_RESOURCES`: the GPU has no channel left, or no handle is left.
  */
-NV_STATUS tegrarm_device_open(NvU32 index, struct tegrarm_device **device);
+NV_STATUS tegrarm_device_open(NvU32 index,
+                              struct tegrarm_device **device);
 
 /**
  * Closes a device and everything that belongs to it: its buffers, modules, kernels and replays. All these handles, and
@@ -1540,6 +1544,63 @@ NV_STATUS tegrarm_device_set_limit(struct tegrarm_device *device,
  * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
  */
 NV_STATUS tegrarm_buffer_alloc(struct tegrarm_device *device, NvU64 size, NvU32 flags, struct tegrarm_buffer **buffer);
+
+/**
+ * Reserves `size` bytes of the GPU's addresses for a buffer, without memory. `tegrarm_buffer_map` maps the memory of other buffers there,
+ * so that an array can grow while its address stays. `size` is a multiple of 4096. `*buffer` is a new handle. Free it with
+ * `tegrarm_buffer_free`, which also unmaps what is mapped.
+ *
+ * All functions of buffers take the buffer and its parts. Where nothing is mapped, an access of the GPU is a fault, and a copy
+ * by the CPU is refused with `NV_ERR_INVALID_BASE`. The pointer of the buffer is its address. Only where memory is mapped may the CPU
+ * use it.
+ *
+ * Errors:
+ * - `NV_ERR_INVALID_POINTER`: `buffer` is NULL.
+ * - `NV_ERR_INVALID_ARGUMENT`: `size` is 0 or not a multiple of 4096.
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+ * - `NV_ERR_NO_MEMORY`: the GPU has not so many free addresses.
+ * - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+ */
+NV_STATUS tegrarm_buffer_reserve(struct tegrarm_device *device,
+                                 NvU64 size,
+                                 struct tegrarm_buffer **buffer);
+
+/**
+ * Maps `size` bytes of the memory of `src`, from `src_offset` on, at `offset` of `buffer`, which `tegrarm_buffer_reserve` made. Both show the
+ * same bytes. The memory stays until it is unmapped and `src` is freed, in any order. Both offsets and `size` are
+ * multiples of 4096. `flags` is 0 or `TEGRARM_BUFFER_GPU_READ_ONLY`, and has an effect on this mapping alone.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` or `src` is not a buffer.
+ * - `NV_ERR_INVALID_ARGUMENT`: `size` is 0, or `flags` is something else.
+ * - `NV_ERR_INVALID_OFFSET`: an offset or `size` is not a multiple of 4096.
+ * - `NV_ERR_INVALID_BASE`: the bytes lie outside one of the buffers.
+ * - `NV_ERR_STATE_IN_USE`: memory is mapped there already.
+ * - `NV_ERR_NOT_SUPPORTED`: `buffer` has memory of its own; or `src` has none, is of this process or of another device, or consists of
+ *   several pieces because the kernel refused so many bytes at once.
+ * - `NV_ERR_NO_MEMORY`: the kernel has no memory for the mapping, or the process has something else at the addresses.
+ */
+NV_STATUS tegrarm_buffer_map(struct tegrarm_buffer *buffer,
+                             NvU64 offset,
+                             struct tegrarm_buffer *src,
+                             NvU64 src_offset,
+                             NvU64 size,
+                             NvU32 flags);
+
+/**
+ * Unmaps the memory that `tegrarm_buffer_map` mapped in `size` bytes from `offset` of a buffer. The addresses stay reserved. The call waits
+ * for the work that the device was given before, because that work may use the memory.
+ *
+ * Errors:
+ * - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer, or nothing is mapped in these bytes.
+ * - `NV_ERR_INVALID_BASE`: the bytes lie outside the buffer.
+ * - `NV_ERR_INVALID_LIMIT`: the bytes begin or end inside a mapping, which can only be unmapped as a whole.
+ * - `NV_ERR_NOT_SUPPORTED`: `tegrarm_buffer_reserve` did not make the buffer.
+ * - `NV_ERR_STATE_IN_USE`: a replay or another thread copies the memory.
+ */
+NV_STATUS tegrarm_buffer_unmap(struct tegrarm_buffer *buffer,
+                               NvU64 offset,
+                               NvU64 size);
 
 /**
  * Makes a buffer of a dmabuf, without a copy: memory of a camera (V4L2, NvBufSurface), of an encoder, or of another

@@ -98,4 +98,8 @@ soak: build venv $(SIM) $(TARGET)/soak/work ## an hour (SECONDS) of everything a
 test-driver: ## NVIDIA's own driver, built from the checkout that NVGPU names, answers the same programs as the simulated kernel
 	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r36"
 	$(CARGO) build --manifest-path judge/Cargo.toml --locked --release --target-dir "$(CARGO_TARGET_DIR)"/judge
-	$(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin $(or $(PROGRAMS),2000)
+	$(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin compare $(or $(PROGRAMS),5000)
+
+.PHONY: test-driver-mutants
+test-driver-mutants: ## each wrong rule of a list is noticed by the recorded answers of NVIDIA's driver
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)" CARGO="$(CARGO)" $(PYTHON) judge/mutants.py

@@ -35,6 +35,12 @@ test-litmus: ## the memory model of PTX on several host threads: ten million run
 test-lookback: build venv  ## CUB's ReduceByKey and InclusiveSum, 10,000 runs of each on all host threads, against numpy
 	$(PY) python/suite/lookback.py $(ARGS)
 
+# Published figures of boards beside those of the virtual modules. SAMPLE names cudaTensorCoreGemm of NVIDIA's cuda-samples, compiled for sm_87
+# with the shared runtime. ARGS="--write docs/simulator/model.md" puts the table into the book.
+.PHONY: test-model
+test-model: build venv  ## the model of the time beside published figures of boards, with the mean error: minutes, not part of `make test`
+	$(PY) python/suite/model.py $(if $(SAMPLE),--sample "$(SAMPLE)") $(ARGS)
+
 # Kernels that nobody chose: every form of PTX that the assembler takes for sm_87, and corpora of programs: CUB, libcu++, cooperative
 # groups, matrix products, algorithms, and kernels of Numba. Both go on where they were stopped, print a line about how far they are,
 # and end with a table. ARGS="--only atom.global --level O3", for example. pytest runs a sample of each.
@@ -77,8 +83,15 @@ test-cudart: build venv $(NVCC)/.installed  ## a program that NVIDIA's nvcc comp
 
 $(NVCC)/.installed:
 	$(PYTHON) -m venv $(NVCC)
-	$(NVCC)/bin/python -m $(PIP) install nvidia-cuda-nvcc==13.* nvidia-cuda-crt==13.* nvidia-nvvm==13.* nvidia-cuda-runtime==13.* nvidia-cuda-cccl==13.*
+	$(NVCC)/bin/python -m $(PIP) install nvidia-cuda-nvcc==13.* nvidia-cuda-crt==13.* nvidia-nvvm==13.* nvidia-cuda-runtime==13.* nvidia-cuda-cccl==13.* nvidia-cuda-profiler-api==13.*
 	@touch $@
+
+# The programs of cuda-samples that use the runtime, compiled by `tegrarm nvcc`: SAMPLES names the checkout, ARGS="vectorAdd scan" takes some.
+.PHONY: test-samples
+test-samples: build venv $(NVCC)/.installed  ## the programs with <<<...>>> of a checkout of NVIDIA's cuda-samples (SAMPLES=...), unmodified: an hour, not part of `make test`
+	@test -d "$(SAMPLES)/Samples" || { echo "test-samples: SAMPLES has to name a checkout of cuda-samples"; exit 2; }
+	CUDA_HOME=$$(cd $(NVCC)/lib/python3*/site-packages/nvidia/cu13 && pwd) $(STAND_IN) \
+		$(PY) -m tegrarm run --cuda -- $(PY) python/suite/runtime_samples.py --cache "$(WHOLE_CACHE)/runtime-samples" "$(SAMPLES)" $(ARGS)
 
 # The wheel of numba-cuda-mlir has no tests: MLIR names a checkout of it, whose release is installed. ARGS="tests/test_atomics.py" takes a file.
 MLIR      ?=
@@ -143,10 +156,14 @@ $(NVTOP)/.unpacked:
 	@touch $@
 
 # Ubuntu's releases are those of JetPack 5, 6 and 7. NEWER_PYTHON names a Python in the root of focal, if the one that uv fetches cannot be had.
+# test-boards-arm64 runs those of arm64 under qemu; their suites are Debian's, because few machines reach a mirror of Ubuntu's ports (MIRROR).
 BOARD_SUITES ?= focal jammy noble
-.PHONY: test-boards
+BOARD_ARM_SUITES ?= bookworm
+.PHONY: test-boards test-boards-arm64
 test-boards: deb-computer wheel  ## the commands of docs/boards.md from the package to the demo on bare Ubuntu 20.04, 22.04 and 24.04; not part of `make test`
 	@set -e; for suite in $(BOARD_SUITES); do python/tests/board_root.sh "$(CLEAN_ROOT)" $$suite "$(DIST)"; done
+test-boards-arm64: deb-board wheel-aarch64  ## the same for arm64, on a bare Debian 12 under qemu-user (BOARD_ARM_SUITES="jammy noble": Ubuntu): an hour, not part of `make test`
+	@set -e; for suite in $(BOARD_ARM_SUITES); do python/tests/board_root.sh "$(CLEAN_ROOT)" $$suite "$(DIST)" arm64; done
 
 test-tinygrad-releases: build venv  ## five published tinygrads, each plain, through LD_PRELOAD: long, not part of `make test`
 	$(PY) python/tests/run_tinygrad_releases.py --cache "$(WHOLE_CACHE)" $(ARGS)

@@ -8,7 +8,9 @@ The table in docs/cuda.md is made of functions.tsv and of states.tsv, which is w
 
 functions.tsv has one row for each symbol that a driver exports: the symbol, the name of the function without its version, the version of
 CUDA in which the symbol came (as cuDriverGetVersion writes it), the version of the last header that has it or `-`, and its arguments as
-types of Rust. numbers.tsv has one row for each value of an enumeration: the enumeration, the name and the number.
+types of Rust. numbers.tsv has one row for each value of an enumeration: the enumeration, the name and the number. results.tsv has the
+results that the description of a function names: the symbol without the form of its default stream, and the names of CUresult without
+`CUDA_` and `ERROR_`. A function whose description has no list has no row.
 
 For the runtime, the names are those that NVIDIA's libcudart.so.12 and libcudart.so.13 export, and the arguments those of
 cuda_runtime_api.h. Its functions.tsv has one row for each symbol: the symbol, the versions of the library that export it, its arguments,
@@ -175,6 +177,27 @@ def evaluate(node: c_ast.Node, known: dict[str, int]) -> int:
     return {"<<": left << right, "|": left | right, "+": left + right, "-": left - right, "*": left * right}[node.op]
 
 
+def results(folders: list[pathlib.Path], symbols: list[str], known: set[str]) -> str:
+    """The text of results.tsv: what the descriptions in the headers say that functions return, of the known results. What
+    the description of any version says counts.
+    """
+    named: dict[str, set[str]] = {}
+    for folder in folders:
+        text = (folder / "cuda.h").read_text()
+        # A plain name is a macro for a symbol, and its description is that of the symbol.
+        macros = dict(re.findall(r"^#\s*define (cu\w+)\s+(cu\w+)$", text, re.M))
+        for comment, name in re.findall(r"^/\*\*\n((?:(?!^/\*\*|CUDAAPI).)*)CUDAAPI\s+(\w+)\s*\(", text, re.M | re.S):
+            codes = known & set(re.findall(r"::(CUDA_\w+)", comment)) if "::CUDA_SUCCESS" in comment else set()
+            for symbol in {name, macros.get(name, name)}:
+                named.setdefault(symbol, set()).update(codes)
+    lines = ["# symbol\tresults\n"]
+    for symbol in symbols:
+        codes = named.get(symbol) or named.get(plain(symbol)[0])
+        if not plain(symbol)[1] and codes:
+            lines.append(f"{symbol}\t{' '.join(sorted(re.sub('CUDA_(ERROR_)?', '', code) for code in codes))}\n")
+    return "".join(lines)
+
+
 def plain(symbol: str) -> tuple[str, str]:
     """The name of a function without its version, and how it takes the default stream: `` or `_ptsz` or `_ptds`."""
     name, stream = re.fullmatch(r"(\w+?)(_pts?[zd]s?)?", symbol).groups()  # type: ignore[union-attr]
@@ -240,7 +263,9 @@ def tables(site: pathlib.Path) -> dict[pathlib.Path, str]:
         if name not in seen:
             seen[name] = number
             lines.append(f"{enumeration}\t{name}\t{number}\n")
-    return {CRATE / "functions.tsv": "".join(rows), CRATE / "numbers.tsv": "".join(lines)}
+    known = {name for enumeration, name, _ in [*new_values, *old_values] if enumeration == "CUresult"}
+    return {CRATE / "functions.tsv": "".join(rows), CRATE / "numbers.tsv": "".join(lines),
+            CRATE / "results.tsv": results(folders, symbols, known)}
 
 
 def exported(folder: pathlib.Path, library: pathlib.Path) -> dict[str, str]:

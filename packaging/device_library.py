@@ -12,7 +12,7 @@ import sys
 
 from tegrarm.compile import compiled
 
-HERE = pathlib.Path(__file__).resolve().parents[1] / "src/runtime/modules/library"
+HERE = pathlib.Path(__file__).resolve().parents[1] / "src/runtime/library"
 SOURCE, BINARY = HERE / "device.cu", HERE / "device.cubin"
 ARCHITECTURE = "sm_87"
 # ptxas knows these functions by name. Its kernels expect that a call does not change R32 and the registers above. For example, a kernel

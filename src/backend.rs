@@ -6,9 +6,6 @@
 //! `record:PATH` records `nvgpu`, and `sim,record:PATH` records the virtual Orin. `TEGRARM_RECORD=PATH` adds a
 //! recording to any backend. If a backend cannot be used, the library never takes another one in its place.
 
-use crate::rm::context;
-use crate::status::{RmError, RmResult, fail};
-use crate::tegra::CacheMode;
 #[cfg(feature = "sim")]
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -17,6 +14,9 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{Kmd, LinuxKmd, Recorded, Replayed, Traced};
 #[cfg(feature = "sim")]
 use tegrarm_kmd::{Tally, tally};
+use tegrarm_rm::rm::context;
+use tegrarm_rm::status::{RmError, RmResult, fail};
+use tegrarm_rm::tegra::CacheMode;
 
 /// The kernel that answers the calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ fn replay(path: &Path) -> RmResult<Arc<dyn Kmd>> {
 fn record(source: Arc<dyn Kmd>, path: &Path) -> RmResult<Arc<dyn Kmd>> {
     let recorded = Recorded::create(source, path).map_err(|e| unusable(path, "recording to", e))?;
     context::watch();
-    Ok(Arc::new(recorded.labelled(context::label)))
+    Ok(Arc::new(recorded.labelled(tegrarm_rm::rm::label)))
 }
 
 /// The CPU attribute that `TEGRARM_CPU_CACHE` names for CPU-mapped memory: `wc`, which is also the default, or `inner`.

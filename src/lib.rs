@@ -5,9 +5,9 @@
 //!   │
 //! files       escapes and UVM calls of the device nodes, decoded into RM's verbs
 //!   │
-//!  rm         clients and their object trees, the class table, the control table
+//! tegrarm_rm::rm       clients and their object trees, the class table, the control table
 //!   │
-//! tegra       one type per kind of nvgpu or nvmap descriptor
+//! tegrarm_rm::tegra    one type per kind of nvgpu or nvmap descriptor
 //!   │
 //! tegrarm_kmd::Kmd     the kernel: a board's, a simulated one, a recording ([`backend`] picks)
 //! ```
@@ -31,8 +31,7 @@ pub mod backend;
 pub mod capi;
 pub mod files;
 mod logging;
-pub mod rm;
 pub mod runtime;
-pub mod status;
 mod sync;
-pub mod tegra;
+
+pub use tegrarm_rm::{rm, status, tegra};

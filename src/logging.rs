@@ -1,15 +1,16 @@
 //! Diagnostics. They are off unless `TEGRARM_LOG` or a program asks for them.
 
-use parking_lot::RwLock;
+use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Once};
 use tegrarm_kmd::output::{Stderr, say};
+use tegrarm_lock::RwLock;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::Layer;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{FilterExt, Targets, dynamic_filter_fn};
 use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -44,13 +45,35 @@ fn install(filter: Option<Targets>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let written = filter.map(|filter| {
-            let layer = tracing_subscriber::fmt::layer().with_writer(|| Stderr);
-            layer.with_filter(filter)
+            let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+            layer.with_filter(filter.and(dynamic_filter_fn(|_, _| !ENDED.get())))
         });
         let subscriber = tracing_subscriber::registry().with(written).with(Told.with_filter(Wanted));
         // This fails if the program uses the Rust crate and has set a subscriber. The program's subscriber then stays.
         let _ = tracing::subscriber::set_global_default(subscriber);
     });
+}
+
+/// The end of what a thread writes. `tracing-subscriber` keeps each thread's text in a variable of the thread, which must not be used
+/// when it has ended; but the program's own variables may call the library even then.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        ENDED.set(true);
+    }
+}
+
+thread_local! {
+    /// Whether the thread writes nothing any more.
+    static ENDED: Cell<bool> = const { Cell::new(false) };
+    static END: End = const { End };
+}
+
+/// Where an event is written. It is asked for when the thread's text is there already, so that `END` ends before the text.
+fn writer() -> Stderr {
+    let _ = END.try_with(|_| ());
+    Stderr
 }
 
 /// The filter that `TEGRARM_LOG` describes.

@@ -5,7 +5,7 @@
 #![cfg(target_arch = "aarch64")]
 #![allow(unsafe_code)]
 
-use tegrarm::runtime::memory::Doorbell;
+use tegrarm::runtime::memory::doorbell::Doorbell;
 use tegrarm_kmd::DeviceMem;
 
 const DSB_SY: u32 = 0xd503_3f9f;

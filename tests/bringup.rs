@@ -13,7 +13,7 @@ use tegrarm_abi::nvgpu::channel::NVGPU_IOCTL_CHANNEL_SETUP_BIND;
 use tegrarm_kmd::{CallKind, Errno, Faulty, Kmd, Recorded, Replayed, Traced};
 
 /// Descriptors and mappings belong to the process, so the tests that count them run one at a time.
-static ALONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+static ALONE: tegrarm_lock::Mutex<()> = tegrarm_lock::Mutex::new(());
 
 #[test]
 fn tokens_veid_and_addresses_are_the_boards() {
@@ -75,7 +75,7 @@ fn freeing_piece_by_piece_gives_everything_back_too() {
 fn closing_asks_nothing_that_the_kernel_refuses() {
     let _alone = ALONE.lock();
     for l4t in releases(&L4t::ALL) {
-        let (made, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(parking_lot::Mutex::new(Vec::new())));
+        let (made, refused) = (Arc::new(AtomicUsize::new(0)), Arc::new(tegrarm_lock::Mutex::new(Vec::new())));
         let (count, list) = (made.clone(), refused.clone());
         let kmd = Traced::with_observer(board(l4t), move |event| {
             count.fetch_add(usize::from(event.name().contains("SUBCONTEXT")), Ordering::Relaxed);
@@ -195,7 +195,7 @@ fn a_recorded_bring_up_replays_without_a_kernel() {
     let (mut file, path) = nix_tempfile();
     tegrarm::rm::context::watch();
     let recorded: Arc<dyn Kmd> =
-        Arc::new(Recorded::create(board(default_release()), &path).unwrap().labelled(tegrarm::rm::context::label));
+        Arc::new(Recorded::create(board(default_release()), &path).unwrap().labelled(tegrarm::rm::label));
     let rm = manager(recorded);
     let live = Bringup::open(&rm).unwrap();
     live.s.close(&rm);

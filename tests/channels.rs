@@ -75,6 +75,26 @@ fn channel_parameters_of_three_driver_generations_are_told_apart_by_size() {
     s.close(&rm);
 }
 
+/// nvgpu ends a subcontext when its last channel is closed in its group, and gives the VEID to whoever asks next
+/// (docs/hardware/nvgpu-tsg.md#create-subcontext). For a client of RM, the context share lives on.
+#[test]
+fn a_context_share_outlives_its_channels() {
+    let rm = manager(simulated(default_release()));
+    let b = Bringup::open(&rm).unwrap();
+    let s = b.s;
+    for channel in b.channels {
+        rm.free(s.client, channel).unwrap();
+    }
+    let mut share = NV_CTXSHARE_ALLOCATION_PARAMETERS::new_zeroed();
+    (share.hVASpace, share.flags) = (s.vaspace, NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC);
+    rm.make_with(s.client, b.group, FERMI_CONTEXT_SHARE_A, &mut share).unwrap();
+    assert_ne!(share.subctxId, b.veid, "the first share has its VEID still");
+    for i in 0..2 {
+        rm.make_with(s.client, b.group, AMPERE_CHANNEL_GPFIFO_A, &mut b.channel_params(i)).unwrap();
+    }
+    s.close(&rm);
+}
+
 #[test]
 fn channels_and_subcontexts_run_out() {
     let rm = manager(simulated(default_release()));

@@ -1,14 +1,14 @@
 //! The library recognises the description of a GPU that a known release gives, and refuses every other description.
 
 use proptest::prelude::*;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
 use tegrarm::rm::Rm;
 use tegrarm::tegra::{Backing, CacheMode, Ctrl, Nvmap, Release};
 use tegrarm_abi::nvgpu::ctrl::NVGPU_GPU_IOCTL_GET_CHARACTERISTICS;
 use tegrarm_abi::rm::status::NV_ERR_NOT_SUPPORTED;
-use tegrarm_kmd::{Arg, CallKind, Errno, Faulty, Kmd, Mapping, Node, Placement, Prot};
+use tegrarm_kmd::{Arg, CallKind, Errno, Faulty, Kmd, Node};
 
 /// A board that describes its GPU with these bytes and this size.
 struct Described {
@@ -18,16 +18,10 @@ struct Described {
 }
 
 impl Kmd for Described {
-    fn name(&self) -> &str {
-        self.board.name()
-    }
+    tegrarm_kmd::forward!(board: name, open, mmap, own_view, close, read_text, write_text);
 
     fn is_simulated(&self) -> bool {
         true
-    }
-
-    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
-        self.board.open(path)
     }
 
     #[allow(unsafe_code, reason = "a kernel writes where the caller says")]
@@ -43,26 +37,6 @@ impl Kmd for Described {
             }
             arg => self.board.ioctl(fd, node, request, arg),
         }
-    }
-
-    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
-        self.board.mmap(fd, at, len, prot, offset)
-    }
-
-    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
-        self.board.own_view(fd)
-    }
-
-    fn close(&self, fd: OwnedFd) {
-        self.board.close(fd);
-    }
-
-    fn read_text(&self, path: &str) -> Result<String, Errno> {
-        self.board.read_text(path)
-    }
-
-    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
-        self.board.write_text(path, text)
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 
 use common::board::releases;
 use common::*;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use tegra_sim::L4t;
 use tegrarm_abi::layout::offset_of;
@@ -15,7 +15,7 @@ use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::ctrl_b0cc::*;
 use tegrarm_abi::rm::status::*;
-use tegrarm_kmd::{Arg, CallKind, Errno, Faulty, Kmd, Mapping, Node, Placement, Prot};
+use tegrarm_kmd::{Arg, CallKind, Errno, Faulty, Kmd, Node};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// A board whose profiler has counters and credits.
@@ -88,16 +88,10 @@ impl Counting {
 }
 
 impl Kmd for Counting {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
+    tegrarm_kmd::forward!(0: name, open, mmap, own_view, close, read_text, write_text);
 
     fn is_simulated(&self) -> bool {
         true
-    }
-
-    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
-        self.0.open(path)
     }
 
     fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
@@ -110,26 +104,6 @@ impl Kmd for Counting {
             }
             arg => self.0.ioctl(fd, node, request, arg),
         }
-    }
-
-    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
-        self.0.mmap(fd, at, len, prot, offset)
-    }
-
-    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
-        self.0.own_view(fd)
-    }
-
-    fn close(&self, fd: OwnedFd) {
-        self.0.close(fd);
-    }
-
-    fn read_text(&self, path: &str) -> Result<String, Errno> {
-        self.0.read_text(path)
-    }
-
-    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
-        self.0.write_text(path, text)
     }
 }
 

@@ -27,15 +27,15 @@ use zerocopy::{FromZeros, IntoBytes};
 const SPARE: u64 = 2 * MIB;
 
 /// A session that has an object of every kind.
-struct World {
+struct Objects {
     kmd: Arc<Faulty>,
     rm: Rm,
     b: Bringup,
     objects: Vec<(Tag, u32)>,
 }
 
-impl World {
-    fn new() -> World {
+impl Objects {
+    fn new() -> Objects {
         let kmd = Arc::new(Faulty::new(board(default_release())));
         let rm = manager(kmd.clone());
         let b = Bringup::open(&rm).unwrap();
@@ -70,7 +70,7 @@ impl World {
             (Tag::Profiler, rm.make_with(c, b.s.subdevice, MAXWELL_PROFILER_DEVICE, &mut profiler).unwrap()),
             (Tag::Event, rm.make(c, device, NV01_EVENT).unwrap()),
         ];
-        World { kmd, rm, b, objects }
+        Objects { kmd, rm, b, objects }
     }
 
     fn send(&self, object: u32, row: &ControlRow, params: &mut [u8]) -> RmResult<()> {
@@ -91,7 +91,7 @@ impl World {
 }
 
 /// Allocates an object of a class under each parent that its row names, and frees it.
-fn allocate(w: &World, row: &ClassRow) {
+fn allocate(w: &Objects, row: &ClassRow) {
     let (rm, b, c) = (&w.rm, &w.b, w.b.s.client);
     let size = match row.params {
         Params::None => 0,
@@ -160,7 +160,7 @@ fn allocate(w: &World, row: &ClassRow) {
 
 #[test]
 fn every_class_that_is_not_refused_can_be_allocated_below_each_of_its_parents_and_nowhere_else() {
-    let w = World::new();
+    let w = Objects::new();
     for row in CLASSES.iter().filter(|row| !matches!(row.state, Support::Refused(_))) {
         if row.is_client() {
             let client = w.rm.make(0, 0, row.number).unwrap();
@@ -174,7 +174,7 @@ fn every_class_that_is_not_refused_can_be_allocated_below_each_of_its_parents_an
 
 #[test]
 fn every_refused_class_answers_its_status() {
-    let w = World::new();
+    let w = Objects::new();
     for row in CLASSES {
         let Support::Refused(wanted) = row.state else { continue };
         let refused = match row.params {
@@ -192,7 +192,7 @@ fn every_refused_class_answers_its_status() {
 
 #[test]
 fn every_refused_control_answers_its_status() {
-    let w = World::new();
+    let w = Objects::new();
     for row in CONTROLS {
         let Support::Refused(wanted) = row.state else { continue };
         assert_eq!(status(w.send(w.taker(row), row, &mut [0; 8])), wanted, "{}", row.name);
@@ -202,7 +202,7 @@ fn every_refused_control_answers_its_status() {
 
 #[test]
 fn every_control_belongs_to_its_objects_and_has_its_sizes() {
-    let w = World::new();
+    let w = Objects::new();
     for row in CONTROLS {
         for (tag, object) in w.objects.iter().filter(|(tag, _)| !row.objects.have(*tag)) {
             let size = row.sizes.first().copied().unwrap_or(4);
@@ -224,7 +224,7 @@ fn words<P: IntoBytes + zerocopy::Immutable>(params: &P) -> Vec<u32> {
 }
 
 /// Does what has to come before a control of a profiler: what is released must be held, and what works must be bound.
-fn prepare(w: &World, row: &ControlRow) {
+fn prepare(w: &Objects, row: &ControlRow) {
     let tell = |cmd, params: &mut [u8]| w.rm.tell(w.b.s.client, w.object(Tag::Profiler), cmd, params).unwrap();
     let hold = || tell(NVB0CC_CTRL_CMD_RESERVE_HWPM_LEGACY, &mut [0]);
     let stream = || {
@@ -255,7 +255,7 @@ const SHOWN_ELSEWHERE: [u32; 4] = [
 ];
 
 /// Parameters that a control may find meaningful, as words. What `list` has room for is the client's own.
-fn attempts(w: &World, row: &ControlRow, size: usize, list: &mut [u32; 4]) -> Vec<Vec<u32>> {
+fn attempts(w: &Objects, row: &ControlRow, size: usize, list: &mut [u32; 4]) -> Vec<Vec<u32>> {
     let (c, b) = (w.b.s.client, &w.b);
     let [channel, debugged, group] = [Tag::Channel, Tag::Engine, Tag::Group].map(|tag| w.object(tag));
     let pointer = |word: &u32| [(&raw const *word as u64) as u32, (&raw const *word as u64 >> 32) as u32];
@@ -323,7 +323,7 @@ const UNTOUCHED: [u32; 4] = [0xdead_0000, 0xdead_0001, 0xdead_0002, 0xdead_0003]
 
 /// Whether a control answers OK to parameters and changes them, the client's list or something in the kernel. A refusal
 /// does not count, because a handler that ignores its parameters also refuses garbage.
-fn acts(w: &World, row: &ControlRow, size: usize, attempt: usize) -> Option<bool> {
+fn acts(w: &Objects, row: &ControlRow, size: usize, attempt: usize) -> Option<bool> {
     let mut list = UNTOUCHED;
     let words = attempts(w, row, size, &mut list).into_iter().nth(attempt)?;
     let mut params: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -349,7 +349,7 @@ fn no_control_silently_does_nothing() {
             continue;
         }
         // A board of its own: some controls stop channels.
-        let w = World::new();
+        let w = Objects::new();
         prepare(&w, row);
         let mut tries = row.sizes.iter().flat_map(|size| (0..).map_while(|n| acts(&w, row, *size, n)));
         if !tries.any(|acted| acted) {

@@ -117,6 +117,83 @@ fn fills_write_values_of_every_size_and_nothing_else() {
 }
 
 #[test]
+fn memory_comes_and_goes_at_reserved_addresses() {
+    let (board, _, device) = open();
+    let handles = || board.held(|c| c.handles as u64);
+    let before = handles();
+    let (whole, first, second) =
+        (device.reserve(4 * 4096), device.alloc(8192, Cache::Cached), device.alloc(4096, Cache::Cached));
+    let (whole, first, second) = (whole.unwrap(), first.unwrap(), second.unwrap());
+    first.write(0, &[1; 8192]).unwrap();
+    second.write(0, &[2; 4096]).unwrap();
+    assert_eq!(status(whole.read(0, &mut [0; 1])), NV_ERR_INVALID_BASE, "nothing is mapped");
+    whole.map(0, &second, 0, 4096, Access::FULL).unwrap();
+    whole.map(4096, &first, 4096, 4096, READ_ONLY).unwrap();
+    drop(first);
+    // Bytes of several mappings lie behind each other, for the CPU and for the GPU.
+    let mut seen = [0; 8192];
+    whole.read(0, &mut seen).unwrap();
+    assert_eq!((seen[4095], seen[4096]), (2, 1));
+    let copy = device.alloc(8192, Cache::Cached).unwrap();
+    device.copy(&copy, 0, &whole, 0, 8192).unwrap();
+    assert_eq!(bytes(&copy), seen);
+    whole.fill(0, 8, 7, 1).unwrap();
+    assert_eq!(bytes(&second)[..9], [7, 7, 7, 7, 7, 7, 7, 7, 2]);
+    assert_eq!(status(whole.read(4096, &mut [0; 4097])), NV_ERR_INVALID_BASE, "the last byte has no memory");
+    for (offset, from, len, wanted) in [
+        (0, 0, 4096, NV_ERR_STATE_IN_USE),
+        (8192, 0, 8192, NV_ERR_INVALID_BASE),
+        (4 * 4096, 0, 4096, NV_ERR_INVALID_BASE),
+        (8192, 0, 0, NV_ERR_INVALID_ARGUMENT),
+        (8192, 0, 100, NV_ERR_INVALID_OFFSET),
+        (8193, 0, 4096, NV_ERR_INVALID_OFFSET),
+    ] {
+        assert_eq!(status(whole.map(offset, &second, from, len, Access::FULL)), wanted, "{offset} {from} {len}");
+    }
+    assert_eq!(status(whole.map(8192, &whole, 0, 4096, Access::FULL)), NV_ERR_NOT_SUPPORTED);
+    assert_eq!(status(second.map(0, &copy, 0, 4096, Access::FULL)), NV_ERR_NOT_SUPPORTED);
+    assert_eq!((status(second.unmap(0, 4096)), status(whole.export())), (NV_ERR_NOT_SUPPORTED, NV_ERR_NOT_SUPPORTED));
+    assert_eq!(status(whole.unmap(8192, 4096)), NV_ERR_OBJECT_NOT_FOUND);
+    // A replay that copies keeps what it copies.
+    let place = whole.place(0, 16).unwrap();
+    assert_eq!(status(whole.unmap(0, 8192)), NV_ERR_STATE_IN_USE);
+    drop(place);
+    let long = device.reserve(8192).unwrap();
+    long.map(0, &copy, 0, 8192, Access::FULL).unwrap();
+    assert_eq!(
+        (status(long.unmap(0, 4096)), status(long.unmap(4096, 4096))),
+        (NV_ERR_INVALID_LIMIT, NV_ERR_INVALID_LIMIT)
+    );
+    whole.unmap(0, 8192).unwrap();
+    assert_eq!(status(whole.read(0, &mut [0; 1])), NV_ERR_INVALID_BASE);
+    // Freeing reserved addresses unmaps what is left.
+    whole.map(8192, &second, 0, 4096, Access::FULL).unwrap();
+    drop((whole, long, second, copy));
+    assert_eq!(handles(), before, "the memory goes with its last mapping");
+    assert_eq!(
+        (status(device.reserve(0)), status(device.reserve(100))),
+        (NV_ERR_INVALID_ARGUMENT, NV_ERR_INVALID_ARGUMENT)
+    );
+    assert_eq!(status(device.reserve(1 << 50)), NV_ERR_NO_MEMORY);
+}
+
+#[test]
+fn the_gpu_faults_where_nothing_is_mapped() {
+    for (mapped, access) in [(false, Access::FULL), (true, READ_ONLY)] {
+        let (_, _, device) = open();
+        let (whole, memory) = (device.reserve(8192).unwrap(), device.alloc(4096, Cache::Cached).unwrap());
+        if mapped {
+            whole.map(0, &memory, 0, 4096, access).unwrap();
+        }
+        let kernel = vecadd(&device);
+        let fence = add(&kernel, [&memory, &memory, &whole], 32, 1).unwrap();
+        assert_eq!(device.wait(fence, DEADLINE).unwrap_err().status, NV_ERR_RESET_REQUIRED);
+        assert_eq!(device.fault().unwrap().unwrap().cause, Cause::Mmu);
+        assert_eq!(status(whole.unmap(0, 4096)), if mapped { NV_OK } else { NV_ERR_OBJECT_NOT_FOUND });
+    }
+}
+
+#[test]
 fn parts_keep_the_memory_and_know_their_ends() {
     let (board, _, device) = open();
     let handles = || board.held(|c| c.handles as u64);

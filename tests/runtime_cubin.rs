@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tegrarm::runtime::modules::cubin::{Cubin, Outside, Stack};
-use tegrarm::runtime::modules::elf::{Contents, Problem};
+use tegrarm_images::cubin::{Cubin, Outside, Stack};
+use tegrarm_images::elf::{Contents, Problem};
 
 const BASE: u64 = 0xab_1234_5000;
 
@@ -24,7 +24,8 @@ fn bytes(name: &str) -> Vec<u8> {
 }
 
 fn expected(cubin: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(cubin.with_extension("json")).unwrap()).unwrap()
+    let all: Value = serde_json::from_slice(&bytes("described.json")).unwrap();
+    all[cubin.file_stem().unwrap().to_str().unwrap()].clone()
 }
 
 fn number(v: &Value) -> u64 {
@@ -235,7 +236,7 @@ fn what_is_no_elf_file_is_told_apart() {
 
 #[test]
 fn every_attribute_is_read_or_needs_nothing_or_is_refused_by_name() {
-    use tegrarm::runtime::modules::cubin::table::{ROWS, Treatment, find};
+    use tegrarm_images::cubin::table::{ROWS, Treatment, find};
     let good = bytes("vecadd.nvrtc.cubin");
     // SW_WAR comes first: format 4 with four bytes. The loader does not use it.
     let (at, _) = section_in_file(&good, ".nv.info.vecadd");
@@ -266,19 +267,30 @@ fn every_attribute_is_read_or_needs_nothing_or_is_refused_by_name() {
 
 #[test]
 fn an_undefined_function_is_named() {
-    // This makes the division routine undefined, by setting its symbol's section index to 0.
+    let text = Cubin::parse(&without_division(b"__cuda_sm20_div_u64"), 87).unwrap_err().to_string();
+    assert!(text.contains("undefined: __cuda_sm20_div_u64"), "{text}");
+}
+
+#[test]
+fn a_kernel_that_launches_kernels_is_refused_by_name() {
+    let text = Cubin::parse(&without_division(b"__cuda_syscall_cnpv"), 87).unwrap_err().to_string();
+    assert!(text.contains("launches kernels itself (CUDA's dynamic parallelism), and '__cuda_syscall_cnpv'"), "{text}");
+}
+
+/// Makes the routine of a division undefined, by setting the index of its symbol's section to 0, and gives it another name.
+fn without_division(name: &[u8; 19]) -> Vec<u8> {
     let mut file = bytes("divide.jit.cubin");
     let (symbols, size) = section_in_file(&file, ".symtab");
     let (names, _) = section_in_file(&file, ".strtab");
     for s in (symbols..symbols + size).step_by(24) {
-        let name = names + u32::from_le_bytes(file[s..s + 4].try_into().unwrap()) as usize;
-        if file[name..].starts_with(b"__cuda_sm20_div_u64\0") {
+        let at = names + u32::from_le_bytes(file[s..s + 4].try_into().unwrap()) as usize;
+        if file[at..].starts_with(b"__cuda_sm20_div_u64\0") {
+            file[at..at + name.len()].copy_from_slice(name);
             file[s + 6..s + 8].fill(0);
             file[s + 4] = 0x12;
         }
     }
-    let text = Cubin::parse(&file, 87).unwrap_err().to_string();
-    assert!(text.contains("undefined: __cuda_sm20_div_u64"), "{text}");
+    file
 }
 
 #[test]

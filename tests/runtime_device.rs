@@ -442,3 +442,33 @@ fn modules_share_memory_and_give_it_back() {
         assert_eq!(ints(&global)[..3], [40, 2, 8]);
     }
 }
+
+/// The kernel gives the same addresses in each address space. A program with two devices took an address of one for memory of the other.
+#[test]
+fn devices_of_a_process_have_addresses_of_their_own() {
+    let first = board();
+    let rm = first.device.rm().clone();
+    let devices: Vec<_> = (0..3).map(|_| Device::open(&rm, 0).unwrap()).collect();
+    let mut ranges = Vec::new();
+    for device in devices.iter().chain([&first.device]) {
+        for size in [4, 4096, 3 << 20, 16 << 20] {
+            let buffer = device.alloc(size, Cache::Cached).unwrap();
+            ranges.push((buffer.address(), buffer.address() + size, buffer));
+        }
+        let module = load(device, "vecadd", "nvrtc");
+        let [a, b, c] = [1.0, 2.0, 0.0].map(|x| f32s(device, &[x; 32]));
+        let kernel = module.kernel("vecadd").unwrap();
+        let [pa, pb, pc] = [&a, &b, &c].map(|b| b.address().to_le_bytes());
+        let block = params::pack(kernel.kernel(), &[&pa, &pb, &pc, &32u32.to_le_bytes()]).unwrap();
+        let launch = Launch { grid: Dim3::new(1, 1, 1), block: Dim3::new(32, 1, 1), dynamic_shared: 0 };
+        device.wait(device.launch(&kernel, &launch, &block).unwrap(), Some(Duration::from_secs(60))).unwrap();
+        assert_eq!(words(&c), [3f32.to_bits(); 32]);
+    }
+    ranges.sort_by_key(|range| range.0);
+    assert!(ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0), "no address is in two buffers");
+    let end = |device: &Arc<Device>| device.alloc(4 << 20, Cache::Cached).unwrap().address();
+    let third = end(&devices[2]);
+    drop((ranges, devices));
+    let again: Vec<_> = (0..3).map(|_| Device::open(&rm, 0).unwrap()).collect();
+    assert!(end(&again[2]).abs_diff(third) < 1 << 30, "addresses of a closed device are free");
+}

@@ -4,7 +4,6 @@
 mod common;
 
 use common::{DEADLINE, LINE, open_device, vecadd};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::runtime::channel::profile::{Record, What};
@@ -14,6 +13,7 @@ use tegrarm::runtime::launch::params;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::Cache;
 use tegrarm_abi::rm::status::*;
+use tegrarm_lock::Mutex;
 
 /// Arguments with which the kernel adds nothing.
 fn nothing(kernel: &KernelRef) -> Vec<u8> {

@@ -208,6 +208,12 @@ const ROWS: &[Row] = &[
     ("buffer_import_pages", Calls::Some, |b| made(b.device.borrow_pages(b.pages.start(), 4096, Access::FULL))),
     ("buffer_export", Calls::Some, |b| made(b.buffers[0].export().map(|fd| b.device.rm().kmd().close(fd)))),
     ("buffer_part", Calls::None, |b| made(b.buffers[0].part(64, 64))),
+    ("buffer_reserve", Calls::Some, |b| made(b.device.reserve(8192))),
+    ("buffer_reserve and buffer_map", Calls::Some, |b| {
+        let reserved = b.device.reserve(8192)?;
+        reserved.map(4096, &b.buffers[0], 0, 4096, Access::FULL)?;
+        made(Ok(reserved))
+    }),
     ("fill", Calls::None, |b| {
         let fence = b.buffers[0].fill(0, 64, 7, 1)?;
         made(b.device.wait(fence, DEADLINE))

@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::path::Path;
-use tegrarm::runtime::modules::elf::{Contents, Problem};
-use tegrarm::runtime::modules::hostobj::{HostObject, Image, Machine};
+use tegrarm_images::elf::{Contents, Problem};
+use tegrarm_images::hostobj::{HostObject, Image, Machine};
 
 fn bytes(name: &str) -> Vec<u8> {
     std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/hostobj").join(name)).unwrap()

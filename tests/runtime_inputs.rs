@@ -38,10 +38,11 @@ fn absurd_sizes_are_statuses() {
     let image = cubin("constants.nvrtc.cubin");
     let mut byte = 0u8;
     let here = (&raw mut byte).cast::<c_void>();
-    let (mut buffer, mut module, mut replay) = (null_mut(), null_mut(), null_mut());
+    let (mut buffer, mut range, mut module, mut replay) = (null_mut(), null_mut(), null_mut(), null_mut());
     // SAFETY: every pointer points to a variable, and where the size is wrong, the library may access nothing.
     unsafe {
         assert_eq!(tegrarm_buffer_alloc(device, 4096, 0, &mut buffer), NV_OK);
+        assert_eq!(tegrarm_buffer_reserve(device, 4096, &mut range), NV_OK);
         assert_eq!(tegrarm_module_load(device, image.as_ptr().cast(), image.len(), &mut module), NV_OK);
         assert_eq!(tegrarm_replay_create(device, &mut replay), NV_OK);
         for size in ABSURD {
@@ -49,6 +50,13 @@ fn absurd_sizes_are_statuses() {
             assert_eq!(tegrarm_buffer_alloc(device, size, 0, &mut other), NV_ERR_NO_MEMORY, "{size:#x}");
             let mut part = null_mut();
             assert_eq!(tegrarm_buffer_part(buffer, 0, size, &mut part), NV_ERR_INVALID_BASE, "{size:#x}");
+            let reserved = tegrarm_buffer_reserve(device, size, &mut part);
+            assert!([NV_ERR_NO_MEMORY, NV_ERR_INVALID_ARGUMENT].contains(&reserved), "{size:#x}: {reserved:#x}");
+            for (offset, from, len) in [(size, 0, 4096), (0, size, 4096), (0, 0, size)] {
+                let mapped = tegrarm_buffer_map(range, offset, buffer, from, len, 0);
+                assert!([NV_ERR_INVALID_OFFSET, NV_ERR_INVALID_BASE].contains(&mapped), "{size:#x}: {mapped:#x}");
+            }
+            assert_eq!(tegrarm_buffer_unmap(range, size, size), NV_ERR_INVALID_BASE, "{size:#x}");
             assert_eq!(
                 tegrarm_fill(null_mut(), buffer, size, size, 0, 1, null_mut()),
                 NV_ERR_INVALID_BASE,

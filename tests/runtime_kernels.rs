@@ -18,8 +18,8 @@ use tegrarm::capi::runtime::modules::*;
 use tegrarm::capi::runtime::opaque::{tegrarm_device, tegrarm_kernel};
 use tegrarm::capi::runtime::queues::*;
 use tegrarm::runtime::launch::{Dim3, Launch, Limits, most_dynamic_shared, most_threads};
-use tegrarm::runtime::modules::cubin::{Cubin, Kernel};
 use tegrarm_abi::rm::status::*;
+use tegrarm_images::cubin::{Cubin, Kernel};
 
 const STACK: u32 = tegrarm_limit::TEGRARM_LIMIT_STACK_SIZE as u32;
 const HEAP: u32 = tegrarm_limit::TEGRARM_LIMIT_HEAP_SIZE as u32;
@@ -50,10 +50,11 @@ fn attributes(kernel: *mut tegrarm_kernel) -> tegrarm_kernel_attributes {
 fn attributes_are_those_of_the_cubin() {
     let _shown = shows(&[NV_ERR_INVALID_INDEX]);
     let device = open_c_device();
+    let all: serde_json::Value = serde_json::from_slice(&cubin("described.json")).unwrap();
     for (name, kernels) in
         [("vecadd", ["vecadd", "scale"]), ("shared", ["reduce", "mixed"]), ("calls", ["array", "direct"])]
     {
-        let told: serde_json::Value = serde_json::from_slice(&cubin(&format!("{name}.nvrtc.json"))).unwrap();
+        let told = &all[format!("{name}.nvrtc")];
         for k in kernels {
             let (told, handle) = (&told["kernels"][k], kernel(device, &format!("{name}.nvrtc.cubin"), k));
             let a = attributes(handle);

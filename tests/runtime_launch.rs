@@ -4,7 +4,7 @@ use std::path::Path;
 use tegrarm::runtime::launch::params::{self, Windows};
 use tegrarm::runtime::launch::qmd::{self, LaunchMemory, Release};
 use tegrarm::runtime::launch::{Dim3, Launch, LaunchError, Limits};
-use tegrarm::runtime::modules::cubin::{Cubin, Kernel};
+use tegrarm_images::cubin::{Cubin, Kernel};
 
 fn kernel(file: &str, name: &str) -> Kernel {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cubin").join(file);

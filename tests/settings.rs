@@ -24,6 +24,40 @@ fn last_error() -> String {
     unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
 }
 
+fn alloc(client: u32, parent: u32, class: u32) -> (u32, u32) {
+    let mut handle = 0;
+    // SAFETY: the handle belongs to this function, and there are no parameters.
+    let status = unsafe { rm_alloc(client, parent, &raw mut handle, class, std::ptr::null_mut(), 0) };
+    (status, handle)
+}
+
+/// A variable of a thread, which opens a device when the thread ends.
+struct AtEnd;
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        println!("AT END {:#x}", open());
+    }
+}
+
+/// Opens a device and returns the status.
+fn open() -> u32 {
+    let (status, client) = alloc(0, 0, NV01_ROOT_CLIENT);
+    if status == NV_OK { alloc(client, client, NV01_DEVICE_0).0 } else { status }
+}
+
+/// Opens a device in a thread, and another one when the variables of the thread end. The first that was used ends last.
+fn open_at_the_end_of_a_thread() {
+    thread_local! {
+        static AT_END: AtEnd = const { AtEnd };
+    }
+    let opened = std::thread::spawn(|| {
+        AT_END.with(|_| ());
+        open()
+    });
+    assert_eq!(opened.join().expect("it ends without a panic"), NV_OK);
+}
+
 /// A program that knows nothing about these settings. It makes a client, a device and an object of an unknown class,
 /// and then ends.
 fn program() {
@@ -35,18 +69,15 @@ fn program() {
     if let Some(most) = std::env::var(ROLE).ok().and_then(|most| most.parse().ok()) {
         setrlimit(Resource::RLIMIT_FSIZE, most, most).expect("a limit");
     }
-    let alloc = |client, parent, class| {
-        let mut handle = 0;
-        // SAFETY: the handle belongs to this function, and there are no parameters.
-        let status = unsafe { rm_alloc(client, parent, &raw mut handle, class, std::ptr::null_mut(), 0) };
-        (status, handle)
-    };
     let (status, client) = alloc(0, 0, NV01_ROOT_CLIENT);
     let status = if status == NV_OK { alloc(client, client, NV01_DEVICE_0).0 } else { status };
     println!("STATUS {status:#x} {}", if status == NV_OK { String::new() } else { last_error() });
     if status == NV_OK {
         assert_eq!(alloc(client, client, 0xbeef).0, NV_ERR_INVALID_CLASS);
         assert_eq!(rm_free(client, client, client), NV_OK, "the library goes on");
+    }
+    if status == NV_OK {
+        open_at_the_end_of_a_thread();
     }
     tegrarm_shutdown();
     std::process::exit(0);
@@ -65,6 +96,17 @@ fn run(limit: &str, settings: &[(&str, &OsStr)], stderr: impl Into<Stdio>) -> Ou
 fn the_program() {
     if std::env::var_os(ROLE).is_some() {
         program();
+    }
+}
+
+#[test]
+fn a_thread_that_ends_can_call_with_and_without_a_log() {
+    for settings in [&[][..], &[("TEGRARM_LOG", OsStr::new("trace"))]] {
+        let out = run("", settings, Stdio::piped());
+        let text = String::from_utf8_lossy(&out.stdout);
+        assert!(text.contains("AT END 0x0\n"), "{out:?}");
+        let written = String::from_utf8_lossy(&out.stderr).contains("tegra_sim::ioctl");
+        assert_eq!(written, !settings.is_empty(), "{out:?}");
     }
 }
 

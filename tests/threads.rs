@@ -5,7 +5,6 @@ mod common;
 
 use common::door::{Desktop, Nodes, stretch};
 use common::*;
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -18,6 +17,7 @@ use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::ctrl_c36f::*;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_lock::Mutex;
 use zerocopy::FromZeros;
 
 const THREADS: usize = 16;

@@ -8,7 +8,7 @@
 
 #include "../../examples/c/raw.h"
 
-enum { COUNT = 400, COPY = 4, SIZE = 4096 };
+enum { COUNT = 400, SIZE = 4096 };
 
 typedef struct {
     struct tegrarm_device *device;
@@ -18,7 +18,7 @@ typedef struct {
     NvU64 fence, other_fence;
     pthread_mutex_t lock;
     Gpu gpu;
-    Memory here, there;
+    Buffer here, there;
 } Bench;
 
 static const NvU32 linear = 2u << NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_SHIFT |
@@ -56,7 +56,7 @@ __attribute__((noinline)) void measured_hand_fill(Bench *b)
     Push p = begin(b, &slot);
     NvU32 components = NVC6B5_SET_REMAP_COMPONENTS_DST_X_CONST_A | 3u << NVC6B5_SET_REMAP_COMPONENTS_COMPONENT_SIZE_SHIFT;
     METHOD(&p, COPY, NVC6B5_SET_REMAP_CONST_A, 7, 0, components);
-    METHOD(&p, COPY, NVC6B5_OFFSET_OUT_UPPER, HI(b->here.gpu), LO(b->here.gpu));
+    METHOD(&p, COPY, NVC6B5_OFFSET_OUT_UPPER, HI(b->here.va), LO(b->here.va));
     METHOD(&p, COPY, NVC6B5_LINE_LENGTH_IN, SIZE / 4);
     METHOD(&p, COPY, NVC6B5_LAUNCH_DMA, linear | 1u << NVC6B5_LAUNCH_DMA_REMAP_ENABLE_SHIFT);
     b->fence = end(b, slot, &p);
@@ -71,7 +71,7 @@ __attribute__((noinline)) void measured_hand_copy(Bench *b)
 {
     NvU64 slot;
     Push p = begin(b, &slot);
-    METHOD(&p, COPY, NVC6B5_OFFSET_IN_UPPER, HI(b->there.gpu), LO(b->there.gpu), HI(b->here.gpu), LO(b->here.gpu));
+    METHOD(&p, COPY, NVC6B5_OFFSET_IN_UPPER, HI(b->there.va), LO(b->there.va), HI(b->here.va), LO(b->here.va));
     METHOD(&p, COPY, NVC6B5_LINE_LENGTH_IN, SIZE);
     METHOD(&p, COPY, NVC6B5_LAUNCH_DMA, linear);
     b->fence = end(b, slot, &p);
@@ -81,7 +81,7 @@ __attribute__((noinline)) void measured_runtime_event(Bench *b) { CHECK(tegrarm_
 
 __attribute__((noinline)) void measured_hand_event(Bench *b)
 {
-    b->fence = semaphore(b, b->there.gpu, NVC56F_SEM_EXECUTE_OPERATION_RELEASE |
+    b->fence = semaphore(b, b->there.va, NVC56F_SEM_EXECUTE_OPERATION_RELEASE |
                          NVC56F_SEM_EXECUTE_RELEASE_WFI_EN << NVC56F_SEM_EXECUTE_RELEASE_WFI_SHIFT |
                          NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP_EN << NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP_SHIFT |
                          NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT << NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_SHIFT);
@@ -94,7 +94,7 @@ __attribute__((noinline)) void measured_runtime_after(Bench *b)
 
 __attribute__((noinline)) void measured_hand_after(Bench *b)
 {
-    b->fence = semaphore(b, b->there.gpu, NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ |
+    b->fence = semaphore(b, b->there.va, NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ |
                          NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG_EN << NVC56F_SEM_EXECUTE_ACQUIRE_SWITCH_TSG_SHIFT);
 }
 
@@ -106,7 +106,7 @@ __attribute__((noinline)) void measured_runtime_syncpoint(Bench *b)
 
 __attribute__((noinline)) void measured_hand_syncpoint(Bench *b)
 {
-    b->fence = semaphore(b, b->there.gpu, NVC56F_SEM_EXECUTE_OPERATION_RELEASE |
+    b->fence = semaphore(b, b->there.va, NVC56F_SEM_EXECUTE_OPERATION_RELEASE |
                          NVC56F_SEM_EXECUTE_RELEASE_WFI_EN << NVC56F_SEM_EXECUTE_RELEASE_WFI_SHIFT);
 }
 
@@ -150,9 +150,9 @@ static void open_all(Bench *b)
 
     raw_open(&b->gpu);
     pthread_mutex_init(&b->lock, NULL);
-    raw_alloc(&b->gpu, b->gpu.channel, AMPERE_DMA_COPY_B, NULL, 0);
-    b->here = raw_memory(&b->gpu, SIZE);
-    b->there = raw_memory(&b->gpu, SIZE);
+    alloc(&b->gpu.channel.s, b->gpu.channel.channel, AMPERE_DMA_COPY_B, NULL, 0);
+    b->here = buffer_open(&b->gpu.channel.s, SIZE);
+    b->there = buffer_open(&b->gpu.channel.s, SIZE);
     NvU64 slot;
     Push p = begin(b, &slot);
     METHOD(&p, COPY, 0, AMPERE_DMA_COPY_B);

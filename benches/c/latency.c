@@ -23,7 +23,7 @@ int main(void)
         Push p = {push.cpu, 0};
         METHOD(&p, HOST, NVC56F_SEM_ADDR_LO, LO(semaphore.va), HI(semaphore.va), i + 1, 0, NVC56F_SEM_EXECUTE_OPERATION_RELEASE);
         double start = now_us();
-        submit(&c, push.va, p.used);
+        channel_submit(&c, push.va, p.used);
         while (*value != i + 1)
             atomic_thread_fence(memory_order_acquire);
         took[i] = now_us() - start;

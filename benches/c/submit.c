@@ -97,11 +97,12 @@ __attribute__((noinline)) NvU64 measured_handreplay(Gpu *g, const Recorded *r, N
     r->words[4] = 0;
     r->words[15] = LO(number);
     r->words[16] = HI(number);
-    r->ring[(number - 1) % ENTRIES] = r->entry;
+    r->ring[g->channel.put] = r->entry;
+    g->channel.put = (g->channel.put + 1) % ENTRIES;
     atomic_thread_fence(memory_order_seq_cst);
-    *r->put = (NvU32)(number % ENTRIES);
+    *r->put = g->channel.put;
     atomic_thread_fence(memory_order_seq_cst);
-    *g->doorbell = g->token;
+    *g->channel.doorbell = g->channel.token;
     return number;
 }
 
@@ -109,8 +110,8 @@ __attribute__((noinline)) NvU64 measured_handreplay(Gpu *g, const Recorded *r, N
 static Recorded record(Gpu *g, Kernel *k, const void *const *arguments)
 {
     Recorded r;
-    Memory m = raw_memory(g, 4096);
-    NvU64 qmd = m.gpu + 256, bank = qmd + QMD_WORDS * 4;
+    Buffer m = buffer_open(&g->channel.s, 4096);
+    NvU64 qmd = m.va + 256, bank = qmd + QMD_WORDS * 4;
     Push p = {m.cpu, 0};
     NvU32 geq = NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ |
                 NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT << NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_SHIFT;
@@ -120,21 +121,21 @@ static Recorded record(Gpu *g, Kernel *k, const void *const *arguments)
     QMD_AT(k, CONSTANT_BUFFER_ADDR_UPPER, 0, HI(bank));
     memcpy((char *)m.cpu + 256, k->qmd, sizeof k->qmd);
     memcpy((char *)m.cpu + 256 + sizeof k->qmd, k->bank, sizeof k->bank);
-    METHOD(&p, HOST, NVC56F_SEM_ADDR_LO, LO(g->semaphore.gpu), HI(g->semaphore.gpu), 0, 0, geq);
+    METHOD(&p, HOST, NVC56F_SEM_ADDR_LO, LO(g->semaphore.va), HI(g->semaphore.va), 0, 0, geq);
     METHOD(&p, COMPUTE, NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI,
            1u << NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI_INSTRUCTION_SHIFT |
                1u << NVC6C0_INVALIDATE_SHADER_CACHES_NO_WFI_CONSTANT_SHIFT);
     METHOD(&p, COMPUTE, NVC6C0_SEND_PCAS_A, LO(qmd >> 8));
     METHOD(&p, COMPUTE, NVC6C0_SEND_SIGNALING_PCAS2_B,
            NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION_INVALIDATE_PREFETCH_COPY_SCHEDULE);
-    METHOD(&p, HOST, NVC56F_SEM_ADDR_LO, LO(g->semaphore.gpu), HI(g->semaphore.gpu), 0, 0,
+    METHOD(&p, HOST, NVC56F_SEM_ADDR_LO, LO(g->semaphore.va), HI(g->semaphore.va), 0, 0,
            NVC56F_SEM_EXECUTE_OPERATION_RELEASE | NVC56F_SEM_EXECUTE_RELEASE_WFI_EN << NVC56F_SEM_EXECUTE_RELEASE_WFI_SHIFT |
                NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT << NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_SHIFT);
     r.words = m.cpu;
     r.argument = (volatile NvU32 *)((volatile char *)m.cpu + 256 + sizeof k->qmd + PARAMETERS);
-    r.ring = g->area.cpu;
-    r.put = (volatile NvU32 *)((volatile char *)g->area.cpu + USERD + GP_PUT);
-    r.entry = m.gpu | (NvU64)p.used << 42 | (NvU64)1 << 41;
+    r.ring = g->channel.area.cpu;
+    r.put = (volatile NvU32 *)((volatile char *)g->channel.area.cpu + USERD_OFFSET + offsetof(AmpereAControlGPFifo, GPPut));
+    r.entry = m.va | (NvU64)p.used << 42 | (NvU64)1 << 41;
     return r;
 }
 
@@ -168,7 +169,7 @@ static void open_all(Bench *t, int argc, char **argv)
     t->hand = (Launcher){.lock = PTHREAD_MUTEX_INITIALIZER, .gpu = &t->gpu, .kernel = raw_kernel(&t->gpu, image, "vecadd"),
                          .count = 4, .parameters = {{0, 8}, {8, 8}, {16, 8}, {24, 4}}};
     free(image);
-    t->x = raw_memory(&t->gpu, 12 * N).gpu, t->y = t->x + 4 * N, t->z = t->y + 4 * N;
+    t->x = buffer_open(&t->gpu.channel.s, 12 * N).va, t->y = t->x + 4 * N, t->z = t->y + 4 * N;
     memcpy(t->raw_arguments, (const void *[]){&t->x, &t->y, &t->z, &t->n}, sizeof t->raw_arguments);
     NvU64 fence;
     CHECK(measured_hand(&t->hand, grid, block, t->raw_arguments, 4, &fence));

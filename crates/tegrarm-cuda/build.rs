@@ -76,25 +76,14 @@ fn exports(functions: &str, states: &str) -> String {
         let last = if function.last == "-" { "u32::MAX" } else { function.last };
         writeln!(
             table,
-            "    Function {{ symbol: {:?}, name: {:?}, since: {}, last: {last}, state: {}, address: {} as *const () }},",
-            function.symbol,
-            function.function,
-            function.since,
-            described(state),
-            function.symbol
+            "    Function {{ symbol: {:?}, name: {:?}, since: {}, last: {last}, address: {} as *const () }},",
+            function.symbol, function.function, function.since, function.symbol
         )
         .unwrap();
     }
-    format!("{items}/// One row for each exported function.\npub static FUNCTIONS: &[Function] = &[\n{table}];\n")
-}
-
-fn described(state: &State) -> String {
-    match state.state {
-        "done" => "State::Done".to_owned(),
-        "partly" => format!("State::Partly({:?})", state.why),
-        "refused" => format!("State::Refused({:?})", state.why),
-        other => panic!("{}: the state {other}", state.name),
-    }
+    format!(
+        "{items}/// One row for each exported function.\npub static FUNCTIONS: &[Function] = &[\n{table}];\n/// Whether the refusal of a function was said.\nstatic REFUSED: [AtomicBool; FUNCTIONS.len()] = [const {{ AtomicBool::new(false) }}; FUNCTIONS.len()];\n"
+    )
 }
 
 /// The exported function: the arguments become values that the handler can use safely.
@@ -109,12 +98,19 @@ fn export(items: &mut String, index: usize, function: &Function, state: &State) 
         Some(other) if state.state == "done" => other,
         _ => plain,
     };
-    let body = if state.state == "refused" {
-        format!("guard::refuse({index})")
-    } else {
-        let values: Vec<String> = types.iter().enumerate().map(|(at, kind)| value(at, kind)).collect();
-        let call = format!("guard::call({index}, {per_thread}, || rows::{handler}({}))", values.join(", "));
-        if function.symbol == LAUNCH { launch(&call) } else { call }
+    let body = match state.state {
+        "refused" => format!("guard::refuse({:?}, {:?}, &REFUSED[{index}])", function.symbol, state.why),
+        "done" | "partly" => {
+            let values: Vec<String> = types.iter().enumerate().map(|(at, kind)| value(at, kind)).collect();
+            let frame = if AT_ANY_TIME.contains(&plain) { "call_at_any_time" } else { "call" };
+            let call = format!(
+                "guard::{frame}({:?}, {per_thread}, || rows::{handler}({}))",
+                function.symbol,
+                values.join(", ")
+            );
+            if function.symbol == LAUNCH { launch(&call) } else { call }
+        }
+        other => panic!("{}: the state {other}", state.name),
     };
     let unused =
         if state.state == "refused" { "#[expect(unused_variables, reason = \"it is refused\")]\n" } else { "" };
@@ -127,6 +123,17 @@ fn export(items: &mut String, index: usize, function: &Function, state: &State) 
     )
     .unwrap();
 }
+
+/// The functions that a program may call before cuInit.
+const AT_ANY_TIME: [&str; 7] = [
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetExportTable",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+];
 
 /// The function that has a short way.
 const LAUNCH: &str = "cuLaunchKernel";

@@ -12,8 +12,8 @@ int main(int argc, char **argv)
     Kernel matmul = raw_kernel(&g, image, "matmul");
     free(image);
 
-    Memory a = raw_memory(&g, N * N * sizeof(float)), b = raw_memory(&g, N * N * sizeof(float)),
-           c = raw_memory(&g, N * N * sizeof(float));
+    Buffer a = buffer_open(&g.channel.s, N * N * sizeof(float)), b = buffer_open(&g.channel.s, N * N * sizeof(float)),
+           c = buffer_open(&g.channel.s, N * N * sizeof(float));
     volatile float *x = a.cpu, *y = b.cpu, *z = c.cpu;
     for (int i = 0; i < N * N; i++) {
         x[i] = (float)(i % 7);
@@ -21,7 +21,7 @@ int main(int argc, char **argv)
     }
     const NvU32 grid[] = {N / TILE, N / TILE, 1}, block[] = {TILE, TILE, 1};
     raw_prepare(&g, &matmul, grid, block);
-    struct { NvU64 a, b, c; NvU32 n; } arguments = {a.gpu, b.gpu, c.gpu, N};
+    struct { NvU64 a, b, c; NvU32 n; } arguments = {a.va, b.va, c.va, N};
     memcpy((char *)matmul.bank + PARAMETERS, &arguments, sizeof arguments);
     raw_wait(&g, raw_launch(&g, &matmul));
 

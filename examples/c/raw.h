@@ -6,66 +6,22 @@
 #define TEGRARM_EXAMPLE_RAW_H
 
 #include <elf.h>
-#include <stdatomic.h>
 #include <time.h>
 
 #include "example.h"
 
-#define HI(x) (NvU32)((NvU64)(x) >> 32)
-#define LO(x) (NvU32)(x)
-
-/* Memory that CPU and GPU share. */
-typedef struct {
-    NvHandle handle;
-    volatile void *cpu;
-    NvU64 gpu;
-} Memory;
+#include "bringup.h"
 
 typedef struct {
-    NvHandle client, device, subdevice, vaspace, mapper, group, share, channel;
-    Memory area, program, local, slots, semaphore; /* area has the ring and USERD; slots has the data of each submission */
-    volatile NvU32 *doorbell;
-    NvU32 token;
-    NvU64 last;                                    /* submissions so far */
+    Channel channel;                            /* its area has the ring and USERD */
+    Buffer program, local, slots, semaphore;    /* slots has the data of each submission */
+    NvU64 last;                                 /* submissions so far */
     struct tegrarm_device_profile profile;
 } Gpu;
 
-enum { ENTRIES = 1024, USERD = ENTRIES * 8, GP_PUT = offsetof(AmpereAControlGPFifo, GPPut), HOST = 0, COMPUTE = 1, SLOTS = 512, SLOT = 2048, LOCAL = 0x400 };
-
-static inline NvHandle raw_alloc(const Gpu *g, NvHandle parent, NvU32 class_, void *params, NvU32 size)
-{
-    NvHandle object = 0;
-    CHECK(rm_alloc(g->client, parent, &object, class_, params, size));
-    return object;
-}
-
-static inline Memory raw_memory(const Gpu *g, NvU64 size)
-{
-    Memory m;
-    NV_MEMORY_ALLOCATION_PARAMS params = {.owner = g->client, .size = size, .alignment = 4096};
-    m.handle = raw_alloc(g, g->device, NV01_MEMORY_LOCAL_USER, &params, sizeof params);
-    CHECK(rm_map_memory_dma(g->client, g->device, g->mapper, m.handle, 0, size, 0, &m.gpu));
-    void *cpu = NULL;
-    CHECK(rm_map_memory(g->client, g->device, m.handle, 0, size, &cpu, 0));
-    m.cpu = cpu;
-    return m;
-}
+enum { COMPUTE = 1, SLOTS = 512, SLOT = 2048, LOCAL = 0x400 };
 
 /* --- submission --------------------------------------------------------------------------------------------------- */
-
-typedef struct {
-    volatile NvU32 *words;
-    NvU32 used;
-} Push;
-
-static inline void raw_method(Push *p, NvU32 subchannel, NvU32 address, NvU32 count, const NvU32 *args)
-{
-    p->words[p->used++] = 1u << 29 | count << 16 | subchannel << 13 | address >> 2;
-    for (NvU32 i = 0; i < count; i++)
-        p->words[p->used++] = args[i];
-}
-#define METHOD(p, subchannel, address, ...) \
-    raw_method(p, subchannel, address, sizeof(NvU32[]){__VA_ARGS__} / sizeof(NvU32), (NvU32[]){__VA_ARGS__})
 
 /* Returns the slot of the next submission, whose words are its first 256 bytes. Waits until the GPU has finished with the last
  * use of the slot. */
@@ -81,16 +37,10 @@ static inline NvU64 raw_slot(Gpu *g)
 static inline NvU64 raw_submit(Gpu *g, NvU64 slot, Push *p)
 {
     NvU64 number = ++g->last;
-    METHOD(p, HOST, NVC56F_SEM_ADDR_LO, LO(g->semaphore.gpu), HI(g->semaphore.gpu), LO(number), HI(number),
+    METHOD(p, HOST, NVC56F_SEM_ADDR_LO, LO(g->semaphore.va), HI(g->semaphore.va), LO(number), HI(number),
            NVC56F_SEM_EXECUTE_OPERATION_RELEASE | NVC56F_SEM_EXECUTE_RELEASE_WFI_EN << NVC56F_SEM_EXECUTE_RELEASE_WFI_SHIFT |
                NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_64BIT << NVC56F_SEM_EXECUTE_PAYLOAD_SIZE_SHIFT);
-    volatile NvU64 *ring = g->area.cpu;
-    volatile NvU32 *put = (volatile NvU32 *)((volatile char *)g->area.cpu + USERD + GP_PUT);
-    ring[(number - 1) % ENTRIES] = (g->slots.gpu + slot) | (NvU64)p->used << 42 | (NvU64)1 << 41;
-    atomic_thread_fence(memory_order_seq_cst);
-    *put = (NvU32)(number % ENTRIES);
-    atomic_thread_fence(memory_order_seq_cst); /* All stores come before the doorbell. */
-    *g->doorbell = g->token;
+    channel_submit(&g->channel, g->slots.va + slot, p->used);
     return number;
 }
 
@@ -109,37 +59,17 @@ static inline void raw_wait(const Gpu *g, NvU64 number)
 
 /* --- bring-up ----------------------------------------------------------------------------------------------------- */
 
-static inline void raw_channel(Gpu *g)
-{
-    NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS params = {
-        .hObjectBuffer = g->area.handle, .gpFifoOffset = g->area.gpu, .gpFifoEntries = ENTRIES, .hContextShare = g->share,
-    };
-    params.hUserdMemory[0] = g->area.handle;
-    params.userdOffset[0] = USERD;
-    g->channel = raw_alloc(g, g->group, AMPERE_CHANNEL_GPFIFO_A, &params, sizeof params);
-    raw_alloc(g, g->channel, AMPERE_COMPUTE_B, NULL, 0);
-    NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS schedule = {.bEnable = 1};
-    CHECK(rm_control(g->client, g->group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &schedule, sizeof schedule));
-    NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS token = {0};
-    CHECK(rm_control(g->client, g->channel, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &token, sizeof token));
-    g->token = token.workSubmitToken;
-    NvHandle usermode = raw_alloc(g, g->subdevice, TURING_USERMODE_A, NULL, 0);
-    void *page = NULL;
-    CHECK(rm_map_memory(g->client, g->subdevice, usermode, 0, 0x10000, &page, 0));
-    g->doorbell = (volatile NvU32 *)page + NVC361_NOTIFY_CHANNEL_PENDING / 4;
-}
-
 /* Tells the compute engine where kernels find shared and local memory: windows in the address space, and the memory itself. */
 static inline void raw_setup(Gpu *g)
 {
     NvU64 sms = g->profile.compute_units, per_tpc = (NvU64)LOCAL * 32 * 48 * 2;
-    g->local = raw_memory(g, (per_tpc * ((sms + 1) / 2) + 0x1ffff) & ~(NvU64)0x1ffff);
+    g->local = buffer_open(&g->channel.s, (per_tpc * ((sms + 1) / 2) + 0x1ffff) & ~(NvU64)0x1ffff);
     NvU64 slot = raw_slot(g);
     Push p = {(volatile NvU32 *)((volatile char *)g->slots.cpu + slot), 0};
     METHOD(&p, COMPUTE, NVC6C0_SET_OBJECT, AMPERE_COMPUTE_B);
     METHOD(&p, COMPUTE, NVC6C0_SET_SHADER_SHARED_MEMORY_WINDOW_A, HI(g->profile.shared_window), LO(g->profile.shared_window));
     METHOD(&p, COMPUTE, NVC6C0_SET_SHADER_LOCAL_MEMORY_WINDOW_A, HI(g->profile.local_window), LO(g->profile.local_window));
-    METHOD(&p, COMPUTE, NVC6C0_SET_SHADER_LOCAL_MEMORY_A, HI(g->local.gpu), LO(g->local.gpu));
+    METHOD(&p, COMPUTE, NVC6C0_SET_SHADER_LOCAL_MEMORY_A, HI(g->local.va), LO(g->local.va));
     METHOD(&p, COMPUTE, NVC6C0_SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A, HI(per_tpc), LO(per_tpc), 0xff);
     raw_wait(g, raw_submit(g, slot, &p));
 }
@@ -149,30 +79,16 @@ static inline void raw_open(Gpu *g)
     memset(g, 0, sizeof *g);
     g->profile.size = sizeof g->profile;
     CHECK(tegrarm_device_profile(0, &g->profile));
-    CHECK(rm_alloc(0, 0, &g->client, NV01_ROOT_CLIENT, NULL, 0));
-    NV0080_ALLOC_PARAMETERS device = {.hClientShare = g->client};
-    g->device = raw_alloc(g, g->client, NV01_DEVICE_0, &device, sizeof device);
-    NV2080_ALLOC_PARAMETERS subdevice = {0};
-    g->subdevice = raw_alloc(g, g->device, NV20_SUBDEVICE_0, &subdevice, sizeof subdevice);
-    NV_VASPACE_ALLOCATION_PARAMETERS vaspace = {0};
-    g->vaspace = raw_alloc(g, g->device, FERMI_VASPACE_A, &vaspace, sizeof vaspace);
-    NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS mapper = {.hVASpace = g->vaspace};
-    g->mapper = raw_alloc(g, g->device, NV01_MEMORY_VIRTUAL, &mapper, sizeof mapper);
-    NV_CHANNEL_GROUP_ALLOCATION_PARAMETERS group = {.engineType = NV2080_ENGINE_TYPE_GRAPHICS};
-    g->group = raw_alloc(g, g->device, KEPLER_CHANNEL_GROUP_A, &group, sizeof group);
-    NV_CTXSHARE_ALLOCATION_PARAMETERS share = {.hVASpace = g->vaspace, .flags = NV_CTXSHARE_ALLOCATION_FLAGS_SUBCONTEXT_ASYNC};
-    g->share = raw_alloc(g, g->group, FERMI_CONTEXT_SHARE_A, &share, sizeof share);
-    g->area = raw_memory(g, 64 << 10);
-    g->slots = raw_memory(g, SLOTS * SLOT);
-    g->semaphore = raw_memory(g, 4096);
-    raw_channel(g);
+    g->channel = channel_open(AMPERE_COMPUTE_B);
+    g->slots = buffer_open(&g->channel.s, SLOTS * SLOT);
+    g->semaphore = buffer_open(&g->channel.s, 4096);
     raw_setup(g);
 }
 
 /* Frees the client with all its objects. */
 static inline void raw_close(Gpu *g)
 {
-    CHECK(rm_free(g->client, 0, g->client));
+    session_close(&g->channel.s);
 }
 
 /* --- a kernel ----------------------------------------------------------------------------------------------------- */
@@ -242,9 +158,9 @@ static inline Kernel raw_kernel(Gpu *g, const unsigned char *image, const char *
     raw_section(image, ".nv.shared.", name, &shared);
     k.registers = raw_registers(image, name);
     k.shared = ((NvU32)shared + 127) / 128 * 128 + 1024;
-    g->program = raw_memory(g, k.code_size + 8192); /* The GPU fetches instructions in advance. */
+    g->program = buffer_open(&g->channel.s, k.code_size + 8192); /* The GPU fetches instructions in advance. */
     memcpy((void *)g->program.cpu, code, k.code_size);
-    k.code = g->program.gpu;
+    k.code = g->program.va;
     return k;
 }
 
@@ -291,7 +207,7 @@ static inline void raw_prepare(const Gpu *g, Kernel *k, const NvU32 grid[3], con
  * the submission. */
 static inline NvU64 raw_launch(Gpu *g, Kernel *k)
 {
-    NvU64 slot = raw_slot(g), qmd = g->slots.gpu + slot + 256, bank = qmd + QMD_WORDS * 4;
+    NvU64 slot = raw_slot(g), qmd = g->slots.va + slot + 256, bank = qmd + QMD_WORDS * 4;
     volatile NvU32 *words = (volatile NvU32 *)((volatile char *)g->slots.cpu + slot);
     QMD_AT(k, CONSTANT_BUFFER_ADDR_LOWER, 0, LO(bank));
     QMD_AT(k, CONSTANT_BUFFER_ADDR_UPPER, 0, HI(bank));

@@ -5,8 +5,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tegrarm::runtime::modules::cubin::Cubin;
-use tegrarm::runtime::modules::library::Library;
+use tegrarm_images::cubin::Cubin;
+use tegrarm::runtime::library::Library;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(cubin) = Cubin::parse_with(bytes, 87, Library::functions_for(87)) else { return };

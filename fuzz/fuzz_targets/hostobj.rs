@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tegrarm::runtime::modules::hostobj::{Image, Machine};
+use tegrarm_images::hostobj::{Image, Machine};
 
 fuzz_target!(|bytes: &[u8]| {
     for machine in [Machine::X86_64, Machine::Aarch64] {

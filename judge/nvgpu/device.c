@@ -11,6 +11,7 @@
 #include <nvgpu/pd_cache.h>
 #include <nvgpu/cbc.h>
 #include <nvgpu/gr/gr.h>
+#include <nvgpu/tsg.h>
 #include "common/gr/gr_priv.h"
 #include <nvgpu/posix/io.h>
 #include <nvgpu/posix/mock-regs.h>
@@ -23,6 +24,7 @@
 #define REGISTERS (16u << 20)
 static u32 *registers;
 static struct nvgpu_os_linux judge_linux;
+int judge_boot_channels(struct nvgpu_os_linux *l);
 static struct nvgpu_os_posix judge_posix;
 static struct gk20a_platform platform;
 static struct device device = { .driver_data = &platform, .parent = NULL, .name = "17000000.gpu" };
@@ -101,18 +103,32 @@ int judge_boot(const struct judge_chip *chip)
 	nvgpu_posix_register_io(g, &callbacks);
 	if (nvgpu_kmem_init(g) != 0 || nvgpu_init_errata_flags(g) != 0 || nvgpu_init_enabled_flags(g) != 0)
 		return -ENOMEM;
+	nvgpu_set_enabled(g, NVGPU_HAS_SYNCPOINTS, true);
 	int err = nvgpu_detect_chip(g);
 	if (err != 0)
 		return err;
 	answer_for_the_gpu(g);
 
 	/* What the platform of the board says (os/linux/platform_ga10b_tegra.c), and Linux's probe (os/linux/driver_common.c). */
-	nvgpu_set_enabled(g, NVGPU_HAS_SYNCPOINTS, true);
 	nvgpu_set_enabled(g, NVGPU_MM_HONORS_APERTURE, true);
 	nvgpu_set_enabled(g, NVGPU_MM_UNIFIED_MEMORY, true);
 	g->mm.disable_bigpage = !chip->big_pages;
 	nvgpu_mutex_init(&g->mm.tlb_lock);
 	nvgpu_mutex_init(&g->mm.l2_op_lock);
+	nvgpu_mutex_init(&g->dbg_sessions_lock);
+	nvgpu_mutex_init(&g->sched_ctrl.control_lock);
+	nvgpu_rwsem_init(&g->deterministic_busy);
+	nvgpu_init_list_node(&g->profiler_objects);
+	g->poll_timeout_default = 3000;
+	g->ch_wdt_init_limit_ms = 5000;
+	g->ptimer_src_freq = 31250000;
+	g->runlist_interleave = true;
+	g->tsg_timeslice_low_priority_us = NVGPU_TSG_TIMESLICE_LOW_PRIORITY_US;
+	g->tsg_timeslice_medium_priority_us = NVGPU_TSG_TIMESLICE_MEDIUM_PRIORITY_US;
+	g->tsg_timeslice_high_priority_us = NVGPU_TSG_TIMESLICE_HIGH_PRIORITY_US;
+	g->tsg_timeslice_min_us = NVGPU_TSG_TIMESLICE_MIN_US;
+	g->tsg_timeslice_max_us = NVGPU_TSG_TIMESLICE_MAX_US;
+	g->tsg_dbg_timeslice_max_us = NVGPU_TSG_DBG_TIMESLICE_MAX_US_DEFAULT;
 	nvgpu_mutex_init(&l->ctrl_privs_lock);
 	nvgpu_init_list_node(&l->ctrl_privs);
 	nvgpu_mutex_init(&l->dmabuf_priv_list_lock);
@@ -122,7 +138,19 @@ int judge_boot(const struct judge_chip *chip)
 	err = nvgpu_pd_cache_init(g);
 	if (err != 0)
 		return err;
+	/* What the chip's code says of the chip (hal/init/hal_ga10b.c), as far as no unit of the GPU is asked. */
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_TSG_SUBCONTEXTS, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_RESCHEDULE_RUNLIST, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_SYNCPOINT_ADDRESS, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_USER_SYNCPOINT, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_USERMODE_SUBMIT, true);
+	/* The board has memory for protected content. */
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_VPR, true);
 	/* What Linux says of itself (os/linux/module.c). */
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_DETERMINISTIC_OPTS, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_BUFFER_METADATA, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_MULTI_PROCESS_TSG_SHARING, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_SYNC_FENCE_FDS, true);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_REMAP, true);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_MAPPING_MODIFY, true);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_SPARSE_ALLOCS, true);
@@ -137,6 +165,9 @@ int judge_boot(const struct judge_chip *chip)
 	g->gr = nvgpu_kzalloc(g, sizeof *g->gr);
 	nvgpu_mutex_init(&g->ctrl_dev_id_lock);
 	nvgpu_set_enabled(g, NVGPU_CLK_ARB_ENABLED, false);
+	err = judge_boot_channels(l);
+	if (err != 0)
+		return err;
 	g->sw_ready = true;
 	booted = true;
 	return 0;

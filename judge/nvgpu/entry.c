@@ -3,6 +3,8 @@
 #include <nvgpu/gmmu.h>
 #include <nvgpu/vm.h>
 #include <nvgpu/as.h>
+#include <nvgpu/channel.h>
+#include <uapi/linux/nvgpu.h>
 #include "os/linux/ioctl.h"
 #include "os/linux/ioctl_as.h"
 #include "os/linux/ioctl_channel.h"
@@ -12,6 +14,10 @@
 
 struct gk20a *judge_gpu(void);
 struct nvgpu_cdev *judge_cdev(void);
+void judge_rewind_channels(struct gk20a *g);
+void judge_rewind_syncpoints(void);
+void judge_forget(void);
+extern bool judge_stopped;
 
 const struct file_operations gk20a_as_ops = { .open = gk20a_as_dev_open, .release = gk20a_as_dev_release, .unlocked_ioctl = gk20a_as_dev_ioctl };
 const struct file_operations gk20a_tsg_ops = { .open = nvgpu_ioctl_tsg_dev_open, .release = nvgpu_ioctl_tsg_dev_release, .unlocked_ioctl = nvgpu_ioctl_tsg_dev_ioctl };
@@ -44,13 +50,36 @@ int judge_open(const char *name)
 	return -ENOENT;
 }
 
+/* True for a call in which a board's kernel stops: it follows a pointer that is not there. */
+static bool stops(struct file *file, unsigned request)
+{
+	if (file->f_op == &gk20a_channel_ops && request == NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT) {
+		/* A channel without an address space has nowhere to map the syncpoint. channel_priv begins with the GPU and the channel. */
+		struct nvgpu_channel *channel = ((struct nvgpu_channel **)file->private_data)[1];
+
+		return channel->vm == NULL;
+	}
+	return false;
+}
+
 long judge_ioctl(int fd, unsigned request, void *argument)
 {
 	struct file *file = fget(fd);
 
 	if (file == NULL)
 		return -EBADF;
-	long result = file->f_op->unlocked_ioctl == NULL ? -ENOTTY : file->f_op->unlocked_ioctl(file, request, (unsigned long)argument);
+	long result = stops(file, request) ? -EFAULT : file->f_op->unlocked_ioctl == NULL ? -ENOTTY : file->f_op->unlocked_ioctl(file, request, (unsigned long)argument);
 	fput(file);
+	if (judge_stopped)
+		result = -EFAULT;
+	judge_stopped = false;
 	return result;
+}
+
+/* Makes the driver like a booted one, after a program closed everything. */
+void judge_rewind(void)
+{
+	judge_forget();
+	judge_rewind_channels(judge_gpu());
+	judge_rewind_syncpoints();
 }

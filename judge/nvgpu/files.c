@@ -6,8 +6,13 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+extern bool judge_stopped;
+
 unsigned long judge_copy(void *to, const void *from, unsigned long n, bool out)
 {
+	/* A kernel that stopped writes nothing. */
+	if (out && judge_stopped)
+		return 0;
 	struct iovec mine = { out ? (void *)from : to, n };
 	struct iovec theirs = { out ? to : (void *)from, n };
 	ssize_t done = n == 0 ? 0 : out ? process_vm_writev(getpid(), &mine, 1, &theirs, 1, 0) : process_vm_readv(getpid(), &mine, 1, &theirs, 1, 0);
@@ -293,4 +298,11 @@ unsigned judge_held(void)
 	for (struct buffer *buffer = buffers; buffer != NULL; buffer = buffer->next)
 		held++;
 	return held;
+}
+
+/* Takes back the buffers that the driver has forgotten, after everything was closed. */
+void judge_forget(void)
+{
+	while (buffers != NULL)
+		forget(buffers);
 }

@@ -24,6 +24,7 @@ int judge_close(int fd);
 int judge_tables(int fd, judge_entry entry, void *context);
 uint64_t judge_buffer_at(uint64_t address, uint64_t *start, unsigned long *inode);
 unsigned judge_held(void);
+void judge_rewind(void);
 
 struct file;
 struct file_operations;

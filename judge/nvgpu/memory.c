@@ -93,3 +93,14 @@ struct nvgpu_sgt *nvgpu_linux_sgt_create(struct gk20a *g, struct sg_table *table
 
 	return nvgpu_mem_sgt_posix_create_from_list(g, &piece, 1, &total);
 }
+
+/* What a memory object is made of: its own memory, or the dma-buf of a program. */
+struct nvgpu_sgt *nvgpu_sgt_os_create_from_mem(struct gk20a *g, struct nvgpu_mem *mem)
+{
+	struct nvgpu_mem_sgl piece = { .phys = (u64)(uintptr_t)mem->cpu_va, .length = mem->size };
+	u64 total;
+
+	if ((mem->mem_flags & NVGPU_MEM_FLAG_FOREIGN_SGT) != 0)
+		return nvgpu_linux_sgt_create(g, mem->priv.sgt);
+	return nvgpu_mem_sgt_posix_create_from_list(g, &piece, 1, &total);
+}

@@ -33,6 +33,19 @@
 #define ENOIOCTLCMD 515
 #define ERESTARTSYS 512
 
+#define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
+
+#define IS_ALIGNED(value, size) (((value) & ((size) - 1)) == 0)
+static inline bool is_power_of_2(unsigned long value) { return value != 0 && (value & (value - 1)) == 0; }
+static inline unsigned long rounddown_pow_of_two(unsigned long value) { return 1ul << (63 - __builtin_clzl(value)); }
+#define access_ok(address, size) 1
+#define dev_dbg(dev, ...) ((void)(dev))
+#define pr_err(...) ((void)0)
+#define pr_warn(...) ((void)0)
+#define INIT_WORK(work, function) ((void)(work))
+#define schedule_work(work) ((void)(work))
+#define cancel_work_sync(work) ((void)(work))
+
 /* Errors in pointers. */
 #define MAX_ERRNO 4095
 #define IS_ERR_VALUE(x) ((unsigned long)(void *)(x) >= (unsigned long)-MAX_ERRNO)

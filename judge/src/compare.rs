@@ -40,7 +40,6 @@ pub struct Judge<'a> {
 impl Judge<'_> {
     /// Plays a program on both kernels until they differ.
     pub fn play(&self, author: &mut dyn Author) -> Outcome {
-        let before = self.driver.held();
         let (mut theirs, mut ours) = (self.driver.run(), Model::new(self.config));
         let mut outcome = Outcome { steps: vec![], answers: vec![], calls: 0, difference: None };
         while let Some(step) = author.next(&outcome.answers) {
@@ -56,8 +55,8 @@ impl Judge<'_> {
             }
         }
         theirs.finish();
-        // A program before this one may have shown that the driver forgets a buffer.
-        let (held, left) = (self.driver.held() - before, ours.finish());
+        let (held, left) = (self.driver.held(), ours.finish());
+        self.driver.rewind();
         const NOTHING: &str = "0 files, 0 channels, 0 groups, 0 bytes";
         // Closing an address space with remapped pages leaves their buffers behind in the driver (docs/judge.md).
         let forgets =

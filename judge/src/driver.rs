@@ -40,6 +40,7 @@ struct Library {
     tables: unsafe extern "C" fn(c_int, Entry, *mut c_void) -> c_int,
     buffer_at: unsafe extern "C" fn(u64, *mut u64, *mut c_ulong) -> u64,
     held: unsafe extern "C" fn() -> c_uint,
+    rewind: unsafe extern "C" fn(),
 }
 
 /// The booted driver. There is one in a process.
@@ -102,6 +103,7 @@ impl Driver {
             tables: function!(c"judge_tables"),
             buffer_at: function!(c"judge_buffer_at"),
             held: function!(c"judge_held"),
+            rewind: function!(c"judge_rewind"),
         };
         let chip = match board {
             Board::Orin => Chip { boot_0: 0x17b0_00a1, big_pages: false },
@@ -119,6 +121,12 @@ impl Driver {
     pub fn held(&self) -> u32 {
         // SAFETY: the driver is booted.
         unsafe { (self.library.held)() }
+    }
+
+    /// Makes the driver like a booted one, after a program closed everything.
+    pub fn rewind(&self) {
+        // SAFETY: the driver is booted, and nothing that it has open refers to a buffer.
+        unsafe { (self.library.rewind)() }
     }
 
     /// A new run of a program.

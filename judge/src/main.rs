@@ -1,7 +1,9 @@
 //! Compares the simulated kernel with NVIDIA's own driver, which `judge/nvgpu` builds (docs/judge.md).
 
+mod channels;
 mod compare;
 mod driver;
+mod malformed;
 #[path = "../../crates/tegra-sim/tests/judged/model.rs"]
 mod model;
 #[path = "../../crates/tegra-sim/tests/judged/program.rs"]
@@ -9,21 +11,88 @@ mod program;
 mod random;
 mod spaces;
 
-use compare::Judge;
+use channels::{Channels, View};
+use compare::{Author, Judge, Outcome, Written};
 use driver::{Board, Driver};
+use malformed::Malformed;
+use program::Step;
 use spaces::Spaces;
 use std::process::ExitCode;
 use tegra_sim::{Chip, SimConfig};
 
+/// How many programs with a difference a family shows.
+const SHOWN: u64 = 6;
+
+/// A family of programs: its name, and who writes the program of a seed.
+struct Family {
+    name: &'static str,
+    author: fn(u64, Board) -> Box<dyn Author>,
+}
+
+const FAMILIES: [Family; 4] = [
+    Family { name: "spaces", author: |seed, board| Box::new(Spaces::new(seed, board)) },
+    Family { name: "channels", author: |seed, _| Box::new(Channels::new(seed, View::Channels)) },
+    Family { name: "groups", author: |seed, _| Box::new(Channels::new(seed, View::Groups)) },
+    Family { name: "malformed", author: |seed, _| Box::new(Malformed::new(seed)) },
+];
+
+/// The tables of what was found. Their first column is the family.
+const FINDINGS: &str = include_str!("../../docs/judge.md");
+
+/// How many rows of a family a chapter of the findings has.
+fn findings(chapter: &str, family: &str) -> usize {
+    let text = FINDINGS.split("\n## ").find(|text| text.starts_with(chapter)).unwrap_or_default();
+    text.lines().filter(|line| line.starts_with(&format!("| {family} |"))).count()
+}
+
+fn print(title: &str, outcome: &Outcome) {
+    println!("# {title}");
+    for (step, answer) in outcome.steps.iter().zip(&outcome.answers) {
+        println!("{}\n{}", step.to_line(), answer.to_line());
+    }
+}
+
+/// Plays the programs of a family. Returns how many calls were compared and how many programs differ.
+fn compare(judge: &Judge<'_>, family: &Family, board: Board, seeds: std::ops::Range<u64>) -> (usize, u64) {
+    let (mut calls, mut different) = (0, 0);
+    for seed in seeds {
+        let outcome = judge.play(&mut *(family.author)(seed, board));
+        calls += outcome.calls;
+        if outcome.difference.is_none() {
+            continue;
+        }
+        different += 1;
+        if different <= SHOWN {
+            let short = judge.shorten(outcome.steps);
+            println!("{} {seed}:", family.name);
+            short.steps.iter().enumerate().for_each(|(i, step)| println!("  {i} {}", step.to_line()));
+            println!("{}\n", short.difference.unwrap_or_default());
+        }
+    }
+    (calls, different)
+}
+
+/// Reads programs from standard input and prints them with the driver's answers. Lines with answers are left out.
+fn answer(judge: &Judge<'_>) {
+    let text = std::io::read_to_string(std::io::stdin()).expect("programs on standard input");
+    for program in text.split("# ").filter(|program| !program.is_empty()) {
+        let (title, lines) = program.split_once('\n').unwrap_or((program, ""));
+        let steps = lines.lines().filter(|line| !line.starts_with('='));
+        let steps: Vec<Step> = steps.map(|line| Step::from_line(line).unwrap_or_else(|| panic!("{line}"))).collect();
+        print(title, &judge.play(&mut Written(&steps)));
+    }
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
-    let [_, library, board, count, ..] = args.as_slice() else {
-        eprintln!("usage: tegrarm-judge LIBRARY orin|xavier PROGRAMS [FIRST [record]]");
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let [_, library, board, command, rest @ ..] = words.as_slice() else {
+        eprintln!(
+            "usage: tegrarm-judge LIBRARY orin|xavier compare PROGRAMS [FAMILY [FIRST]] | record PROGRAMS FAMILY [FIRST] | answer"
+        );
         return ExitCode::from(2);
     };
-    let board = if board == "xavier" { Board::Xavier } else { Board::Orin };
-    let count: u64 = count.parse().expect("a number of programs");
-    let first: u64 = args.get(4).map_or(0, |n| n.parse().expect("a number"));
+    let board = if *board == "xavier" { Board::Xavier } else { Board::Orin };
     let driver = match Driver::boot(library, board) {
         Ok(driver) => driver,
         Err(reason) => {
@@ -33,29 +102,32 @@ fn main() -> ExitCode {
     };
     let chip = if board == Board::Xavier { Chip::Gv11b } else { Chip::AgxOrin };
     let judge = Judge { driver: &driver, config: SimConfig::new(chip) };
-    let record = args.get(5).is_some_and(|word| word == "record");
-    let (mut calls, mut different) = (0, 0);
-    for seed in first..first + count {
-        let outcome = judge.play(&mut Spaces::new(seed, board));
-        calls += outcome.calls;
-        if outcome.difference.is_none() {
-            if record {
-                println!("# program {seed}");
-                for (step, answer) in outcome.steps.iter().zip(&outcome.answers) {
-                    println!("{}\n{}", step.to_line(), answer.to_line());
+    let number = |at: usize| rest.get(at).map_or(0, |word| word.parse::<u64>().expect("a number"));
+    let (count, first) = (number(0), number(2));
+    let families = FAMILIES.iter().filter(|family| rest.get(1).is_none_or(|name| *name == family.name));
+    match *command {
+        "answer" => answer(&judge),
+        "record" => {
+            for family in families {
+                for seed in first..first + count {
+                    let outcome = judge.play(&mut *(family.author)(seed, board));
+                    print(&format!("{} {seed}", family.name), &outcome);
                 }
             }
-            continue;
         }
-        different += 1;
-        if different > 12 {
-            continue;
+        _ => {
+            let rows: Vec<_> =
+                families.map(|family| (family.name, compare(&judge, family, board, first..first + count))).collect();
+            println!("family      programs     calls   differ   mended stand-in's   limits");
+            for (name, (calls, different)) in &rows {
+                let found = |chapter| findings(chapter, name);
+                let (mended, stand_ins, limits) =
+                    (found("What it showed"), found("What is the stand-ins'"), found("What is not compared"));
+                println!("{name:10} {count:9} {calls:9} {different:8} {mended:8} {stand_ins:10} {limits:8}");
+            }
+            let all_equal = rows.iter().all(|(_, (_, different))| *different == 0);
+            return if all_equal { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         }
-        let short = judge.shorten(outcome.steps);
-        println!("program {seed}:");
-        short.steps.iter().enumerate().for_each(|(i, step)| println!("  {i} {}", step.to_line()));
-        println!("{}\n", short.difference.unwrap_or_default());
     }
-    eprintln!("{count} programs, {calls} calls, {different} programs differ");
-    if different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    ExitCode::SUCCESS
 }

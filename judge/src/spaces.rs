@@ -41,7 +41,8 @@ enum Asked {
     Address(usize),
 }
 
-fn ioctl<T: IntoBytes + zerocopy::Immutable>(on: usize, request: u32, args: &T, fds: &[(usize, usize)]) -> Ioctl {
+/// A call with its argument, and the places and steps of the descriptors in it.
+pub fn ioctl<T: IntoBytes + zerocopy::Immutable>(on: usize, request: u32, args: &T, fds: &[(usize, usize)]) -> Ioctl {
     let fds = fds.iter().map(|&(at, step)| Slot { at, step }).collect();
     Ioctl { on, request, bytes: args.as_bytes().to_vec(), fds, pieces: vec![], makes: None }
 }

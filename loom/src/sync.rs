@@ -1,4 +1,4 @@
-//! loom's locks and atomics with the names and the ways of the real ones (parking_lot).
+//! loom's locks and atomics with the names and the ways of the real ones (lock_api).
 
 pub use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::ops::{Deref, DerefMut};

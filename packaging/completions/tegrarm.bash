@@ -8,7 +8,7 @@ _tegrarm_sim() {
 _tegrarm() {
     local words current=${COMP_WORDS[COMP_CWORD]}
     if [ "$COMP_CWORD" = 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'run trace info doctor top compile validate cdi cflags sim pool --help --version' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'run trace info doctor top compile validate cdi cflags sim nvcc pool --help --version' -- "$current")
         return
     fi
     case ${COMP_WORDS[1]} in
@@ -22,6 +22,7 @@ _tegrarm() {
         cdi) words='-h --help --json --root --output' ;;
         cflags) words='-h --help --json --prefix' ;;
         sim) _tegrarm_sim; return ;;
+        nvcc) words='' ;;
         pool)
             if [ "$COMP_CWORD" = 2 ]; then
                 mapfile -t COMPREPLY < <(compgen -W 'plan run profile list table -h --help' -- "$current")

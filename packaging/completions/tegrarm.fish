@@ -8,6 +8,7 @@ complete -c tegrarm -n __fish_use_subcommand -a validate -d 'what this board doe
 complete -c tegrarm -n __fish_use_subcommand -a cdi -d 'write a CDI specification, with which Docker, Podman and Kubernetes give a container the GPU'
 complete -c tegrarm -n __fish_use_subcommand -a cflags -d 'print what a C compiler needs to use the library'
 complete -c tegrarm -n __fish_use_subcommand -a sim -d 'the virtual Orin, run|replay|decode of tegrarm-sim, or a command with it in its process'
+complete -c tegrarm -n __fish_use_subcommand -a nvcc -d 'compile a program with <<<...>>> for the Orin, with NVIDIAs compiler from pip'
 complete -c tegrarm -n __fish_use_subcommand -a pool -d 'split a model over several devices (tegrarm(pool))'
 complete -c tegrarm -n '__fish_seen_subcommand_from run; and not __fish_seen_subcommand_from pool sim' -s h -l help -d 'show this help message and exit'
 complete -c tegrarm -n '__fish_seen_subcommand_from run; and not __fish_seen_subcommand_from pool sim' -l json -d 'answer in JSON, for programs'

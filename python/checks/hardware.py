@@ -23,16 +23,19 @@ ANCHOR = re.compile(r'<a id="([^"]*)"></a>')
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.S | re.M)
 
-WORDS = ("observed", "published", "computed", "inferred")
+WORDS = ("observed", "published", "confirmed", "computed", "inferred")
 # Anything in brackets that begins like a mark and is not a link.
-MARK = re.compile(r"\[(observed|published|computed|inferred)\b([^\[\]]*)\](?!\()")
-CLAUSE = re.compile(r"(observed|published|computed|inferred):\s+\S.*", re.S)
+MARK = re.compile(r"\[(observed|published|confirmed|computed|inferred)\b([^\[\]]*)\](?!\()")
+CLAUSE = re.compile(r"(observed|published|confirmed|computed|inferred):\s+\S.*", re.S)
 
 CITATION = re.compile(r"\bhardware/([\w.-]+\.md)(?:#([\w.-]+))?")
 LINK = re.compile(r"\]\(([\w.-]+\.md)?#([\w.-]+)\)")
 
 # Notes that these chapters replace. They were never in the tree.
 NOTES = ("nvgpu-rules", "gpu-frontend", "rm-semantics", "sass-report", "sass-encodings")
+# The index says how many rules are confirmed.
+CONFIRMED = re.compile(r"(\d+) rules are \*confirmed\*")
+
 NOTE = re.compile(rf"(?<![\w/-])({'|'.join(NOTES)})\b(?!\.md#)")
 SECTION = re.compile(r"§+ ?[0-9A-Z]")
 
@@ -132,6 +135,10 @@ def check(root: pathlib.Path) -> tuple[list[str], str]:
             elif anchor is not None and anchor not in anchors[name]:
                 found.append(f"{path}: line {line}: {CHAPTERS / name} has no anchor '{anchor}'")
         found += [f"{path}: {what}" for what in note_problems(text, anchors)]
+    for name, chapter in chapters.items():
+        for said in CONFIRMED.findall(chapter.text):
+            if int(said) != marks["confirmed"]:
+                found.append(f"{CHAPTERS / name}: says that {said} rules are confirmed, but {marks['confirmed']} are")
     count = sum(len(chapters[name].anchors) for name in rules)
     sure = ", ".join(f"{marks[word]} {word}" for word in WORDS)
     return found, f"hardware: {len(rules)} chapters, {count} rules ({sure}), {cited} citations, {len(found)} problems"

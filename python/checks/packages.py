@@ -14,7 +14,7 @@ from claims import ROOT, makefile, tracked
 
 # How packages are used that no Python file imports by their own name: a pattern, and the files of which one must match it.
 USES: dict[str, tuple[str, str]] = {
-    "nvidia-cuda-nvrtc-cu12": (r'_wheel\("nvidia\.cuda_nvrtc"\)', "python/tegrarm/compile.py"),
+    "nvidia-cuda-nvrtc-cu12": (r'installed\("nvidia\.cuda_nvrtc"\)', "python/tegrarm/compile.py"),
     "nvidia-cuda-runtime-cu12": (r'\("nvidia\.cuda_runtime", ', "python/tegrarm/compile.py"),
     "nvidia-cuda-nvrtc": (r'"cu13/lib/libnvrtc', "python/tests/cuda.py"),
     "nvidia-cuda-runtime": (r'"cu13/include"', "python/tests/cuda.py"),

@@ -39,7 +39,7 @@ OUTSIDE_SAMPLE = "test_tiny or test_add or test_matmul or test_softmax or test_s
 PLAN = {"nv": {"nvrtc": FILES, "nak": ["test_ops", "test_uops"], "ptx": ["test_ops"]},
         "cuda": {"nvrtc": ["test_tiny", "test_jit", "test_graph", "test_dtype", "test_ops"]},
         "tegra": {"nvrtc": OUTSIDE, "nak": ["test_tiny", "test_ops"], "ptx": ["test_tiny", "test_ops"]}}
-WAIT_S = 120  # tinygrad gives a real GPU half a minute for a launch; a busy machine may need more
+WAIT_S = 540  # tinygrad gives a real GPU half a minute for a launch; on a busy machine a slow kernel needs minutes, and HANG_S ends a test
 HANG_S = 600  # a test that takes this long will never end
 NO_TESTS = 5  # pytest's exit status when a selection is empty
 
@@ -83,6 +83,17 @@ def wheel_library(pattern: str) -> str:
     return str(next((path for place in sys.path for path in sorted(pathlib.Path(place).glob(pattern))), ""))
 
 
+def cuda_folder(folder: pathlib.Path) -> pathlib.Path:
+    """A folder as tinygrad 0.12 expects CUDA's: with the driver that a program would get, and with the headers of NVRTC's wheel."""
+    folder.mkdir(parents=True, exist_ok=True)
+    places = [pathlib.Path(place) / "libcuda.so.1" for place in os.environ.get("LD_LIBRARY_PATH", "").split(":") if place]
+    headers = pathlib.Path(wheel_library("nvidia/cuda_runtime/include/cuda_fp16.h")).parent
+    for name, place in (("libcuda.so.1", next(place for place in places if place.exists())), ("include", headers)):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(place)
+    return folder
+
+
 def environment(device: str, compiler: str, release: str, tree: pathlib.Path, door: str) -> dict[str, str]:
     """Chooses tinygrad's release, device and compiler; hypothesis draws the same examples every time."""
     installed = door == "tegra"
@@ -104,10 +115,8 @@ def environment(device: str, compiler: str, release: str, tree: pathlib.Path, do
         env.setdefault(name, wheel_library(pattern))
     if door == "cuda":
         # This release looks for its libraries by the names of these variables.
-        folders = [pathlib.Path(place) for place in os.environ.get("LD_LIBRARY_PATH", "").split(":")]
-        ours = next((folder / "libcuda.so.1" for folder in folders if (folder / "libcuda.so.1").exists()), "")
         env.setdefault("NVRTC_PATH", wheel_library("nvidia/cuda_nvrtc/lib/libnvrtc.so.*"))
-        return env | {"CUDA": "1", "CUDA_CC": "CUDA", "CUDA_PATH": str(ours)}
+        return env | {"CUDA": "1", "CUDA_CC": "CUDA", "CUDA_PATH": str(cuda_folder(tree.parent / "cuda"))}
     return env | {"NV": "1", "NV_IFACE": "TEGRA"} | old_switch
 
 

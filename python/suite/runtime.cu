@@ -16,6 +16,9 @@ namespace cg = cooperative_groups;
 
 __constant__ int weights[4];
 __device__ int offset = 5;
+__managed__ int counter = 40;
+__device__ __managed__ float both[1000];
+static __managed__ int *link_to;
 
 __global__ void add(const int *a, const int *b, int *c, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -46,6 +49,12 @@ template <typename T> __global__ void shared(T *to) {
     mine[threadIdx.x] = T(threadIdx.x);
     __syncthreads();
     to[threadIdx.x] = mine[blockDim.x - 1 - threadIdx.x];
+}
+
+__global__ void use_managed(int *one) {
+    if (threadIdx.x == 0) *one += 1;
+    both[threadIdx.x] = both[threadIdx.x] * 2 + threadIdx.x;
+    if (threadIdx.x == 0) link_to = &counter;
 }
 
 __global__ void wrong(int *to) { to[1 << 28] = 1; }
@@ -149,6 +158,23 @@ int main() {
     OK(cudaOccupancyMaxPotentialBlockSize(&least, &most, add));
     TRUE(most > 0);
 
+    // Variables that the CPU and the GPU name: initial values, writes of both, their addresses, copies by pointer and by symbol.
+    TRUE(counter == 40 && both[999] == 0 && !link_to);
+    counter++;
+    for (float &one : both) one = 1;
+    use_managed<<<1, 1000>>>(&counter);
+    OK(cudaDeviceSynchronize());
+    TRUE(counter == 42 && both[0] == 2 && both[999] == 1001 && link_to == &counter);
+    OK(cudaPointerGetAttributes(&what, &both[10]));
+    TRUE(what.type == cudaMemoryTypeManaged && what.hostPointer == &both[10] && what.devicePointer == &both[10]);
+    OK(cudaMemcpy(both, a.data(), 40, cudaMemcpyDefault));
+    int seven = 7;
+    OK(cudaMemcpyToSymbol(counter, &seven, 4));
+    OK(cudaGetSymbolSize(&size, both));
+    OK(cudaGetSymbolAddress(&address, counter));
+    TRUE(counter == 7 && size == 4000 && address == &counter);
+    OK(cudaMemPrefetchAsync(both, sizeof both, cudaMemLocation{cudaMemLocationTypeDevice, 0}, 0, stream));
+
     void *pinned;
     OK(cudaMallocHost(&pinned, 4096));
     OK(cudaFreeHost(pinned));
@@ -231,5 +257,10 @@ int main() {
     weighted<<<1, 32>>>(da);
     OK(cudaMemcpy(c.data(), da, 128, cudaMemcpyDeviceToHost));
     TRUE(c[0] == 5);
+    // The new context has new variables.
+    TRUE(counter == 40 && both[1] == 0);
+    use_managed<<<1, 1000>>>(&counter);
+    OK(cudaDeviceSynchronize());
+    TRUE(counter == 41 && both[2] == 2);
     puts("right");
 }

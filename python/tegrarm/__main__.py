@@ -28,6 +28,7 @@ EPILOG = """examples:
   tegrarm run --cuda -- pytest            any program that uses CUDA's driver
   tegrarm trace --html page.html add.py   what it did, as a page to look at
   tegrarm compile kernels.cu              machine code for the Orin
+  tegrarm nvcc program.cu -o program      a program with <<<...>>>, for run --cuda
   cc program.c $(tegrarm cflags)          a C program on the runtime
   tegrarm validate                        what this board does, in a file to send us
   tegrarm cdi --output /etc/cdi/tegrarm.json
@@ -232,6 +233,12 @@ def cflags(args) -> int:
     return answer(args)
 
 
+def nvcc(args) -> int:
+    """``tegrarm nvcc``."""
+    from .nvcc import nvcc as answer
+    return answer(args)
+
+
 def pool(args) -> int:
     """Executes :mod:`tegrarm.pool`, whose packages are optional."""
     from .pool import cli
@@ -314,6 +321,11 @@ def parser() -> argparse.ArgumentParser:
     command = add("sim", sim, "the virtual Orin: run|replay|decode of tegrarm-sim, or a command with it in its process")
     command.add_argument("command", nargs=argparse.REMAINDER)
 
+    # All words are nvcc's, also those that begin with a dash.
+    text = "compile a program with <<<...>>> for the Orin, with NVIDIA's compiler from pip"
+    command = commands.add_parser("nvcc", help=text, add_help=False, prefix_chars="\0")
+    command.add_argument("arguments", nargs=argparse.REMAINDER)
+    command.set_defaults(do=nvcc, json=False)
     command = commands.add_parser("pool", help="split a model over several devices (tegrarm[pool])", add_help=False)
     command.add_argument("arguments", nargs=argparse.REMAINDER)
     command.set_defaults(do=pool)

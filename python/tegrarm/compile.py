@@ -34,7 +34,8 @@ OF_THE_HOST = re.compile(r"(std(int|io|lib|def|bool|arg)|assert|math|string|limi
                          r"c(stdint|stdio|stdlib|stddef|assert|math|string|limits|float|errno|time)")
 
 
-def _wheel(module: str) -> list[pathlib.Path]:
+def installed(module: str) -> list[pathlib.Path]:
+    """The folders of a package, which this Python need not have."""
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:
@@ -45,7 +46,7 @@ def _wheel(module: str) -> list[pathlib.Path]:
 def library() -> str:
     """The file of the compiler."""
     path = os.environ.get("NVRTC_PATH")
-    found = [path] if path else [str(file) for place in _wheel("nvidia.cuda_nvrtc") for file in sorted(place.glob("lib/libnvrtc.so.*"))]
+    found = [path] if path else [str(file) for place in installed("nvidia.cuda_nvrtc") for file in sorted(place.glob("lib/libnvrtc.so.*"))]
     if not found:
         raise Refused(NOT_HERE)
     return found[0]
@@ -70,7 +71,7 @@ def version() -> str:
 
 def headers() -> list[str]:
     """The directories in which pip installed headers of CUDA, such as cuda_fp16.h, and those of libcu++ and CUB."""
-    places = (place / "include" for module, *_ in HEADERS for place in _wheel(module))
+    places = (place / "include" for module, *_ in HEADERS for place in installed(module))
     return [str(place) for place in places if place.is_dir()]
 
 
@@ -79,7 +80,7 @@ def missing(log: str) -> str:
     name = found[1] if (found := NOT_FOUND.search(log)) else ""
     if OF_THE_HOST.fullmatch(name):
         return f"<{name}> is a header of the host's C library, which NVRTC does not have: leave it out, or include that of libcu++"
-    wheel = next((wheel for module, pattern, wheel in HEADERS if re.match(pattern, name) and not _wheel(module)), "") if name else ""
+    wheel = next((wheel for module, pattern, wheel in HEADERS if re.match(pattern, name) and not installed(module)), "") if name else ""
     return f"<{name}> is in the wheel {wheel}: pip install {wheel}" if wheel else ""
 
 

@@ -34,7 +34,7 @@ def test_two_compilers_give_the_same_results():
 
 def rows():
     """The loader's table of attributes: name, format and treatment by number."""
-    folder = ROOT / "src" / "runtime" / "modules" / "cubin"
+    folder = ROOT / "crates" / "tegrarm-images" / "src" / "cubin"
     numbers = {name: int(number, 16) for name, number in NUMBER.findall((folder / "attributes.rs").read_text())}
     text = (folder / "table.rs").read_text()
     keys = re.findall(r"row\((?:id::(\w+)|0x(\w\w)),", text)

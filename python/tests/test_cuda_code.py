@@ -1,7 +1,10 @@
 """Code in the CUDA library: fat binaries by NVIDIA's nvFatbin, links, libraries, kernels, cooperative launches, occupancy."""
 
 import ctypes
+import os
 import pathlib
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import cuda
@@ -113,22 +116,37 @@ def test_ptx_with_its_log_and_options() -> None:
     check(place.value)
 
 
+def check_linked(state: ctypes.c_uint64) -> None:
+    """Completes a link of HALVES and ends it, and looks at what the kernel computes."""
+    cubin, size = ctypes.c_uint64(), ctypes.c_size_t()
+    call("cuLinkComplete", state.value, ctypes.byref(cubin), ctypes.byref(size))
+    module = out("cuModuleLoadData", ctypes.string_at(cubin.value, size.value))
+    call("cuLinkDestroy", state.value)
+    a = array(DATA)
+    driver.launch(driver.function(module, "both"), 8, 128, 0, a, ctypes.c_int(N))
+    assert (read(a, DATA) == 2 * DATA + 1).all()
+
+
 def test_links_of_relocatable_code(tmp_path: pathlib.Path) -> None:
     parts = [compiler.compiled(half.encode(), "half.cu", "sm_87", ("--relocatable-device-code=true",), ptx=True) for half in HALVES]
     objects = [compiler.compiled(half.encode(), "half.cu", "sm_87", ("--relocatable-device-code=true",)) for half in HALVES]
     for kind, images in ((1, parts), (0, objects)):
-        size, state = ctypes.c_size_t(), ctypes.c_uint64()
+        state = ctypes.c_uint64()
         call("cuLinkCreate_v2", ctypes.c_uint(0), None, None, ctypes.byref(state))
         call("cuLinkAddData_v2", state.value, ctypes.c_uint(kind), images[0], len(images[0]), b"first", ctypes.c_uint(0), None, None)
         (tmp_path / "second").write_bytes(images[1])
         call("cuLinkAddFile_v2", state.value, ctypes.c_uint(kind), str(tmp_path / "second").encode(), ctypes.c_uint(0), None, None)
-        cubin = ctypes.c_uint64()
-        call("cuLinkComplete", state.value, ctypes.byref(cubin), ctypes.byref(size))
-        module = out("cuModuleLoadData", ctypes.string_at(cubin.value, size.value))
-        call("cuLinkDestroy", state.value)
-        a = array(DATA)
-        driver.launch(driver.function(module, "both"), 8, 128, 0, a, ctypes.c_int(N))
-        assert (read(a, DATA) == 2 * DATA + 1).all()
+        check_linked(state)
+
+
+def test_links_of_code_that_is_optimized_then() -> None:
+    state = ctypes.c_uint64()
+    call("cuLinkCreate_v2", ctypes.c_uint(0), None, None, ctypes.byref(state))
+    for half in HALVES:
+        with compiler._compiled(half.encode(), "half.cu", ("-arch=compute_87", "-dlto", "-rdc=true"), ()) as made:
+            ir = compiler._get(made, "LTOIR")
+        call("cuLinkAddData_v2", state.value, ctypes.c_uint(5), ir, len(ir), b"half", ctypes.c_uint(0), None, None)
+    check_linked(state)
 
 
 def test_libraries_and_their_kernels(context: int) -> None:
@@ -228,3 +246,18 @@ def test_blocks_that_are_too_large_say_why() -> None:
         sizes = [ctypes.c_uint(n) for n in (1, 1, 1, threads, 1, 1, 0)]
         assert code("cuLaunchKernel", bounded, *sizes, 0, driver.values(a), None) == expected
     call("cuCtxSynchronize")
+
+
+def test_code_that_cannot_be_loaded_is_told_without_being_asked_for():
+    """A program with <<<...>>> often asks for no result of a launch, and a module is loaded at its first launch."""
+    broken = b"\x7fELF\x02\x01\x01" + bytes(120)
+    program = f"""
+import ctypes
+import cuda_driver as driver
+with driver.context():
+    print(driver.code("cuModuleLoadData", ctypes.byref(ctypes.c_uint64()), {broken!r}))
+"""
+    env = {name: value for name, value in os.environ.items() if name != "TEGRARM_LOG"}
+    done = subprocess.run([sys.executable, "-c", program], cwd=pathlib.Path(__file__).parent, env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{INVALID_IMAGE}\n"), done.stderr
+    assert "libcuda of libtegrarm: cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE: " in done.stderr

@@ -205,3 +205,95 @@ def test_a_child_of_fork_begins_anew() -> None:
     assert os.waitstatus_to_exitcode(status) == 0
     a = array(DATA)
     assert (read(a, DATA) == DATA).all()
+
+
+class PoolProperties(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_uint), ("handles", ctypes.c_uint), ("location", ctypes.c_int * 2), ("rest", ctypes.c_uint64 * 9)]
+
+
+def test_a_pool_keeps_what_its_threshold_allows(context: int) -> None:
+    pool = out("cuMemPoolCreate", ctypes.byref(PoolProperties(kind=1, location=(1, 0))))
+    one, other, size = out("cuStreamCreate", ctypes.c_uint(1)), out("cuStreamCreate", ctypes.c_uint(1)), 1 << 20
+
+    def alloc(stream: int) -> int:
+        return out("cuMemAllocFromPoolAsync", size, pool, stream)
+
+    def numbers() -> list[int]:
+        """What is reserved and what is used, in pieces of the size: now, and at most."""
+        return [read_attribute(id) // size for id in (5, 6, 7, 8)]
+
+    def read_attribute(id: int) -> int:
+        value = ctypes.c_uint64()
+        call("cuMemPoolGetAttribute", pool, ctypes.c_uint(id), ctypes.byref(value))
+        return value.value
+
+    call("cuMemFreeAsync", alloc(one), one)
+    assert numbers() == [0, 1, 0, 1], "the threshold is 0 at first"
+    call("cuMemPoolSetAttribute", pool, ctypes.c_uint(4), ctypes.byref(ctypes.c_uint64(2 * size)))
+    first = alloc(one)
+    call("cuMemFreeAsync", first, one)
+    assert numbers() == [1, 1, 0, 1] and alloc(one) == first, "the same stream has it again at once"
+    # Another stream has it when the first one has come to the free.
+    gate = threading.Event()
+    wait = HOST_FUNCTION(lambda _: gate.wait(20))
+    call("cuLaunchHostFunc", one, wait, None)
+    call("cuMemFreeAsync", first, one)
+    second = alloc(other)
+    assert second != first
+    gate.set()
+    call("cuStreamSynchronize", one)
+    assert alloc(other) == first and numbers() == [2, 2, 2, 2]
+    third = alloc(other)
+    for address in (first, second, third):
+        call("cuMemFreeAsync", address, other)
+    assert numbers() == [2, 3, 0, 3], "more than the threshold is not kept"
+    call("cuMemPoolTrimTo", pool, size)
+    call("cuMemPoolSetAttribute", pool, ctypes.c_uint(6), ctypes.byref(ctypes.c_uint64()))
+    assert numbers() == [1, 1, 0, 3]
+    # What a context freed ends with it.
+    with driver.context():
+        call("cuMemFreeAsync", alloc(2), 2)
+        assert numbers() == [2, 2, 0, 3]
+    call("cuCtxSetCurrent", context)
+    assert numbers() == [1, 2, 0, 3]
+    call("cuMemPoolDestroy", pool)
+
+
+def test_contexts_have_addresses_of_their_own(context: int) -> None:
+    """An address says which context its memory belongs to, whichever context is current."""
+    source = 'extern "C" { __device__ int value = 5; __global__ void get(int *to) { *to = value; } }'
+    made, expected = [context], {}
+    try:
+        made += [out("cuCtxCreate_v2", ctypes.c_uint(0), ctypes.c_int(0)) for _ in range(2)]
+        for number, one in enumerate(made):
+            call("cuCtxSetCurrent", one)
+            loaded, variable, size = driver.module(source), ctypes.c_uint64(), ctypes.c_size_t()
+            call("cuModuleGetGlobal_v2", ctypes.byref(variable), ctypes.byref(size), loaded, b"value")
+            places = [variable.value, out("cuMemAlloc_v2", 4 << 20), out("cuMemAllocManaged", 4096, ctypes.c_uint(1)),
+                      out("cuMemHostAlloc", 4096, ctypes.c_uint(0))]
+            for place in places:
+                call("cuMemsetD32_v2", place, ctypes.c_uint(number), 1)
+                expected[place] = (one, number)
+        assert len(expected) == 12
+        for current in made:
+            call("cuCtxSetCurrent", current)
+            for place, (owner, number) in expected.items():
+                assert read(place, numpy.zeros(1, numpy.uint32)) == number
+                assert out("cuPointerGetAttribute", ctypes.c_uint(1), place) == owner
+    finally:
+        for one in made[1:]:
+            call("cuCtxDestroy_v2", one)
+        call("cuCtxSetCurrent", context)
+    again = out("cuCtxCreate_v2", ctypes.c_uint(0), ctypes.c_int(0))
+    call("cuCtxDestroy_v2", again)
+
+
+def test_a_context_without_addresses_of_its_own_is_refused(context: int) -> None:
+    """The fifteenth context would have addresses that another one has."""
+    made = [out("cuCtxCreate_v2", ctypes.c_uint(0), ctypes.c_int(0)) for _ in range(13)]
+    one = ctypes.c_void_p()
+    assert code("cuCtxCreate_v2", ctypes.byref(one), ctypes.c_uint(0), ctypes.c_int(0)) == 2
+    for other in made:
+        call("cuCtxDestroy_v2", other)
+    call("cuCtxDestroy_v2", out("cuCtxCreate_v2", ctypes.c_uint(0), ctypes.c_int(0)))
+    call("cuCtxSetCurrent", context)

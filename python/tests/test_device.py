@@ -485,10 +485,10 @@ def test_a_forked_child_ends_nothing_of_its_parents(dev):
     ("mma.h", "nvidia.cuda_nvcc", "nvidia-cuda-nvcc-cu12"), ("curand_kernel.h", "nvidia.curand", "nvidia-curand-cu12")])
 def test_headers_of_wheels_are_found_or_named(dev, header, module, wheel, monkeypatch):
     source = f'#include <{header}>\nextern "C" __global__ void k(int *p) {{ *p = 1; }}'
-    if tegrarm.compile._wheel(module):
+    if tegrarm.compile.installed(module):
         dev.compile(source)
-    found = tegrarm.compile._wheel
-    monkeypatch.setattr(tegrarm.compile, "_wheel", lambda name: [] if name == module else found(name))
+    found = tegrarm.compile.installed
+    monkeypatch.setattr(tegrarm.compile, "installed", lambda name: [] if name == module else found(name))
     with pytest.raises(tegrarm.CompileError, match=f"pip install {wheel}$"):
         dev.compile(source)
 

@@ -59,7 +59,7 @@ def test_a_good_tree_has_no_problems_and_is_counted(check):
     )
     assert found == []
     assert summary == (
-        "hardware: 1 chapters, 2 rules (1 observed, 1 published, 0 computed, 1 inferred), 5 citations, 0 problems"
+        "hardware: 1 chapters, 2 rules (1 observed, 1 published, 0 confirmed, 0 computed, 1 inferred), 5 citations, 0 problems"
     )
 
 
@@ -153,7 +153,7 @@ def test_main_prints_the_problems_and_fails(checker, check, tmp_path, monkeypatc
     assert checker.main() == 1
     assert capsys.readouterr().out.splitlines()[1:] == [
         "a.md: line 1: docs/hardware/nvgpu-x.md has no anchor 'gone'",
-        "hardware: 1 chapters, 2 rules (1 observed, 1 published, 0 computed, 1 inferred), 2 citations, 1 problems",
+        "hardware: 1 chapters, 2 rules (1 observed, 1 published, 0 confirmed, 0 computed, 1 inferred), 2 citations, 1 problems",
     ]
 
 

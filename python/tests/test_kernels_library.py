@@ -246,6 +246,17 @@ def test_memory_stays_from_kernel_to_kernel_and_module_to_module(gpu):
     assert total[0] == 4950 and nothing_is_in_use(gpu)
 
 
+def test_a_module_may_be_far_from_the_library(gpu):
+    """The functions of the library are in memory before a module whose data takes 32 MiB, and its code is behind that."""
+    source = """extern "C" { __device__ char data[%d << 20]; __global__ void k(int *out) {
+        int *p = (int *)malloc(64); p[3] = 7; *out = p[3]; free(p); } }"""
+    for megabytes in (1, 32, 2):
+        out = numpy.zeros(1, numpy.int32)
+        run(gpu, source % megabytes, "12", 1, 1, out)
+        assert out[0] == 7, megabytes
+    assert nothing_is_in_use(gpu)
+
+
 ALIGNED = """
 struct alignas(128) Line { int x[32]; };
 extern "C" __global__ void k(unsigned long long *out) {

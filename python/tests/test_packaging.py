@@ -110,12 +110,14 @@ def test_wheel_says_for_which_machines_it_is(wheel):
     machine = os.uname().machine
     assert re.fullmatch(rf"tegrarm-{re.escape(_ffi.version())}-py3-none-manylinux_2_\d+_{machine}\.whl", wheel.name)
     portable = TARGET / "portable" / f"{machine}-unknown-linux-gnu" / "release"
-    needed = sh("objdump", "-T", portable / "libtegrarm.so", portable / "libtegrarm_preload.so")
+    names = [line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("HANDED_OUT :=")]
+    needed = sh("objdump", "-T", *(portable / name for name in names[0].split()[2:]))
     newest = max(int(n) for n in re.findall(r"GLIBC_2\.(\d+)", needed))
     assert f"manylinux_2_{newest}_" in wheel.name and newest <= 31, "JetPack 5 has glibc 2.31"
     names = zipfile.ZipFile(wheel).namelist()
     data = f"tegrarm-{_ffi.version()}.data"
     assert {"tegrarm/libtegrarm.so", "tegrarm/libtegrarm_preload.so", "tegrarm/replay.py", "tegrarm/page.html",
+            "tegrarm/nvml/libnvidia-ml.so.1", "tegrarm/cuda/libcuda.so.1", "tegrarm/cuda/libcudart.so.12", "tegrarm/cuda/libcudart.so.13",
             "tegrarm/include/tegrarm.h", "tegrarm/include/tegrarm_abi.h", "tegrarm/lib/pkgconfig/tegrarm.pc",
             "tegrarm/lib/cmake/tegrarm/tegrarm-config.cmake", "tegrarm/demo.py",
             "tegrarm/validate/data/instructions.zip", "tegrarm/validate/data/probe.cubin", "tegrarm/validate/data/characteristics.json",
@@ -225,6 +227,17 @@ def test_installing_says_what_the_loader_needs(tmp_path):
     assert f"echo {tmp_path} | sudo tee" in said and "ldconfig" in said and "LD_LIBRARY_PATH" in said
     known = re.search(r"=> (/\S+)/(libc\.so\.6)$", sh("ldconfig", "-p"), re.M)
     assert sh(ROOT / "packaging/loader_knows.sh", *known.groups()) == ""
+
+
+def test_the_debian_packages_have_what_is_installed(installed):
+    """dpkg-buildpackage ends with an error if a file belongs to no package, which is seen here where there is no debhelper."""
+    lists = (ROOT / "packaging/debian").glob("*.install")
+    patterns = {p: re.compile(re.escape(p).replace(r"\*", "[^/]*") + "(/.*)?") for file in lists for p in file.read_text().split()}
+    for file in installed.rglob("*"):
+        if not file.is_dir():
+            # The prefix is usr there, and libraries lie in a folder of the architecture.
+            place = re.sub("^usr/lib/", "usr/lib/any/", f"usr/{file.relative_to(installed)}")
+            assert [p for p, pattern in patterns.items() if pattern.fullmatch(place)], f"{place} is in no package"
 
 
 def test_the_debian_packages(tmp_path):

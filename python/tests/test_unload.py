@@ -15,7 +15,7 @@ def held():
     with open("/proc/self/maps") as maps:
         return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), sum(1 for _ in maps)
 first = None
-for turn in range(12):
+for turn in range(20):
     library = ctypes.CDLL(sys.argv[1], os.RTLD_NOW | os.RTLD_LOCAL)
     work(library)
     _ctypes.dlclose(library._handle)
@@ -53,7 +53,11 @@ def test_a_library_that_is_unloaded_again_and_again(python, library, work, more)
     if not path.exists():
         pytest.skip(f"not built: {library}")
     first, last = python(["-c", LOOP.replace("first = None", work + "first = None", 1), str(path), *more]).strip().split(") (")
-    assert first.strip("()") == last.strip("()"), "descriptors, threads and mappings after the fourth and after the twelfth time"
+    first, last = ([int(count) for count in each.strip("()\n").split(",")] for each in (first, last))
+    assert first[:2] == last[:2], "descriptors and threads after the fourth and after the twentieth time"
+    # The kernel merges neighbours with equal rights, so a few mappings come and go with where a stack happens to lie.
+    # What is left behind by each of sixteen turns is sixteen mappings or more.
+    assert last[2] - first[2] < 8, f"mappings grow with each turn: {first[2]} after the fourth, {last[2]} after the twentieth"
 
 
 def test_a_library_that_is_unloaded_while_a_device_is_open(python):

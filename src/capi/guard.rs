@@ -4,13 +4,13 @@
 use super::{room, shield};
 use crate::files::Refused;
 use crate::logging;
-use crate::status::RmError;
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Errno;
+use tegrarm_rm::status::RmError;
 
 thread_local! {
     static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
@@ -169,14 +169,15 @@ fn poison(panic: &(dyn std::any::Any + Send)) -> u32 {
     NV_ERR_GENERIC
 }
 
-/// Makes a sentence this thread's last error.
+/// Makes a sentence this thread's last error. A thread that ends has none any more: a program's own variables of the thread may call the
+/// library when they end.
 pub fn remember(sentence: String) {
-    LAST_ERROR.with(|last| *last.borrow_mut() = sentence);
+    let _ = LAST_ERROR.try_with(|last| *last.borrow_mut() = sentence);
 }
 
 /// The sentence of this thread's last failure.
 pub fn last_error<T>(look: impl FnOnce(&str) -> T) -> T {
-    LAST_ERROR.with(|last| look(&last.borrow()))
+    look(&LAST_ERROR.try_with(|last| last.borrow().clone()).unwrap_or_default())
 }
 
 #[cfg(test)]

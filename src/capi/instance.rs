@@ -2,16 +2,16 @@
 
 use crate::backend::{Backend, cpu_cache_from_env};
 use crate::files::Door;
-use crate::rm::{Rm, disown_clients};
-use crate::status::{RmResult, fail};
 use once_cell::sync::OnceCell;
-use parking_lot::RwLock;
 use std::cell::UnsafeCell;
 use std::io::Write;
 use std::sync::{Arc, Once};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
 use tegrarm_kmd::output::{Stderr, say};
+use tegrarm_lock::RwLock;
+use tegrarm_rm::rm::{Rm, disown_clients};
+use tegrarm_rm::status::{RmResult, fail};
 
 /// A value that belongs to one process. A forked child overwrites the cell without dropping the old value, for two
 /// reasons: a thread that exists in the parent only may hold a lock in it, and dropping the parent's manager would tear

@@ -4,10 +4,10 @@ use super::guard::{last_error, status};
 use super::instance;
 use super::objects::{NV_STATUS, NvU32};
 use super::runtime::pointers::extended;
-use crate::rm::profile::Profile;
-use crate::status::{RmResult, fail};
 use std::ffi::{CStr, c_char, c_void};
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::rm::profile::Profile;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// What `tegrarm_init` takes in place of the environment. Set everything to 0, set `size` to
 /// `sizeof(struct tegrarm_config)`, and then fill in the other fields. Later versions only append fields.
@@ -27,7 +27,7 @@ pub const TEGRARM_VENDOR_NVIDIA: u32 = 0x10DE;
 /// Bytes of `tegrarm_device_profile.name`, with its NUL.
 pub const TEGRARM_DEVICE_NAME_SIZE: usize = 64;
 
-const _: () = assert!(TEGRARM_VENDOR_NVIDIA == crate::rm::profile::VENDOR);
+const _: () = assert!(TEGRARM_VENDOR_NVIDIA == tegrarm_rm::rm::profile::VENDOR);
 
 /// The figures of a GPU that a scheduler needs. Set `size` to `sizeof(struct tegrarm_device_profile)` before the call.
 /// At most that many bytes are written. Later versions only append fields.

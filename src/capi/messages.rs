@@ -4,10 +4,10 @@ use super::guard::status;
 use super::objects::{NV_STATUS, NvU32};
 use super::shield;
 use crate::logging;
-use crate::status::fail;
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::fail;
 
 /// How important a message is: a value of the argument `level` of `tegrarm_log`. A level includes the ones before it.
 #[repr(C)]

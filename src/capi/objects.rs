@@ -2,10 +2,10 @@
 
 use super::guard::status;
 use super::instance;
-use crate::rm::{DmaRequest, MapRequest, MemoryRequest, user};
-use crate::status::{RmError, RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::rm::{DmaRequest, MapRequest, MemoryRequest, user};
+use tegrarm_rm::status::{RmError, RmResult, fail};
 
 /// A handle of the Resource Manager: the number of a client, or of an object of a client.
 pub type NvHandle = u32;

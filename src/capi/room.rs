@@ -1,9 +1,9 @@
 //! Whether the stack of the calling thread has room for a call.
 
-use crate::status::RmError;
 use std::cell::Cell;
 use std::ptr::null_mut;
 use tegrarm_abi::rm::status::NV_ERR_INSUFFICIENT_RESOURCES;
+use tegrarm_rm::status::RmError;
 
 /// The number of bytes of stack that a call may use. A kernel within the process uses the most, some 20 KiB.
 const NEED: usize = 24 << 10;

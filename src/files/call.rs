@@ -2,13 +2,13 @@
 
 use super::node::OpenFile;
 use super::table::Table;
-use crate::rm::params::set_word;
-use crate::rm::{Asked, Rm, user};
-use crate::status::{RmError, RmResult, fail};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::{NV_ERR_INVALID_CLIENT, NV_ERR_NOT_SUPPORTED, NV_OK};
 use tegrarm_kmd::Errno;
+use tegrarm_rm::rm::params::set_word;
+use tegrarm_rm::rm::{Asked, Rm, user};
+use tegrarm_rm::status::{RmError, RmResult, fail};
 
 /// One ioctl, as its handler sees it.
 pub struct Call<'a> {
@@ -26,15 +26,15 @@ impl Call<'_> {
 
     /// Notes a refusal and returns the errno for the caller.
     #[cold]
-    pub fn refuse(&self, what: Asked, why: &str) -> Box<Refused> {
-        self.rm().report().refuse(what, why);
-        Refused::new(Errno::EINVAL, format!("{what} is refused: {why}"))
+    pub fn refuse(&self, asked: Asked, name: &str, why: &str) -> Box<Refused> {
+        self.rm().report().refuse(asked, name, why);
+        Refused::new(Errno::EINVAL, format!("{} is refused: {why}", asked.called(name)))
     }
 
     /// Notes a refusal and returns the status for the call's structure.
     #[cold]
-    pub fn unsupported(&self, what: Asked, why: &str) -> Result<(), Fail> {
-        let Refused { sentence, .. } = *self.refuse(what, why);
+    pub fn unsupported(&self, asked: Asked, name: &str, why: &str) -> Result<(), Fail> {
+        let Refused { sentence, .. } = *self.refuse(asked, name, why);
         Err(RmError::new(NV_ERR_NOT_SUPPORTED, sentence).into())
     }
 

@@ -2,13 +2,13 @@
 
 use super::call::{Call, Fail, invalid};
 use super::node::Kind;
-use crate::rm::params::{edit, get, put, set_text};
-use crate::rm::{DRIVER_VERSION, GPU_ID};
-use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::rm::params::{edit, get, put, set_text};
+use tegrarm_rm::rm::{DRIVER_VERSION, GPU_ID};
+use tegrarm_rm::status::{RmResult, fail};
 use zerocopy::FromZeros;
 
 /// NVIDIA's PCI vendor id.

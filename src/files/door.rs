@@ -4,14 +4,14 @@ use super::call::{Call, Outcome, Refused};
 use super::node::{self, Kind, NodeRow, OpenFile};
 use super::table::Table;
 use super::{escapes, uvm};
-use crate::rm::Rm;
-use crate::status::{RmError, RmResult};
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tegrarm_abi::rm::status::NV_ERR_INSUFFICIENT_PERMISSIONS;
 use tegrarm_kmd::Errno;
 use tegrarm_kmd::fds::{self, file_id};
+use tegrarm_rm::rm::Rm;
+use tegrarm_rm::status::{RmError, RmResult};
 
 /// The function from which the door gets the manager when it needs one.
 pub type Manager<'a> = &'a dyn Fn() -> RmResult<Arc<Rm>>;

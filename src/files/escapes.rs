@@ -3,13 +3,13 @@
 use super::call::{Call, Fail, Outcome, Refused, invalid, with_argument};
 use super::node::Kind;
 use super::{cards, heap, verbs};
-use crate::rm::classes::Support;
-use crate::rm::params::word;
-use crate::rm::{Asked, Index, index};
 use std::mem::offset_of;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::NV_ERR_NOT_SUPPORTED;
 use tegrarm_abi::rm::versions::{NVOS46_PARAMETERS_V580, NVOS47_PARAMETERS_V535};
+use tegrarm_rm::rm::classes::Support;
+use tegrarm_rm::rm::params::word;
+use tegrarm_rm::rm::{Asked, Index, index};
 
 /// How an escape is answered.
 #[derive(Clone, Copy)]
@@ -113,7 +113,7 @@ fn any(call: &Call, nr: u32, size: usize, argp: u64) -> Outcome {
         if bytes.len() != size_of::<nv_ioctl_xfer_t>() {
             return Err(invalid(format!("NV_ESC_IOCTL_XFER_CMD: {size} bytes of argument")));
         }
-        let xfer: nv_ioctl_xfer_t = crate::rm::params::get(bytes);
+        let xfer: nv_ioctl_xfer_t = tegrarm_rm::rm::params::get(bytes);
         if xfer.size as usize > MAX_SIZE {
             return Err(invalid(format!("NV_ESC_IOCTL_XFER_CMD: {} bytes, the most is {MAX_SIZE}", xfer.size)));
         }
@@ -129,7 +129,7 @@ fn escape(call: &Call, nr: u32, size: usize, argp: u64) -> Outcome {
             tracing::trace!("{}", row.name);
             answer(call, row, size, argp)
         }
-        None => Err(call.refuse(Asked::Escape(nr, "unknown"), "it is not in the escape table")),
+        None => Err(call.refuse(Asked::Escape(nr), "unknown", "it is not in the escape table")),
     }
 }
 
@@ -163,20 +163,20 @@ fn answer(call: &Call, row: &EscapeRow, size: usize, argp: u64) -> Outcome {
             outcome
         }
         Whole(run) => run(call, argp),
-        Einval => Err(call.refuse(Asked::Escape(nr, row.name), row.why)),
-        Unsupported => with_argument(argp, size, status, |_| call.unsupported(Asked::Escape(nr, row.name), row.why)),
+        Einval => Err(call.refuse(Asked::Escape(nr), row.name, row.why)),
+        Unsupported => with_argument(argp, size, status, |_| call.unsupported(Asked::Escape(nr), row.name, row.why)),
     }
 }
 
 #[cold]
 fn wrong_node(call: &Call, row: &EscapeRow) -> Box<Refused> {
     let node = if row.gate == Gate::Control { "/dev/nvidiactl" } else { "/dev/nvidia0" };
-    call.refuse(Asked::Escape(row.nr, row.name), &format!("it belongs to {node}"))
+    call.refuse(Asked::Escape(row.nr), row.name, &format!("it belongs to {node}"))
 }
 
 #[cold]
 fn wrong_size(call: &Call, row: &EscapeRow, size: usize) -> Box<Refused> {
-    call.refuse(Asked::Escape(row.nr, row.name), &format!("an argument of {size} bytes; it takes {:?}", row.args))
+    call.refuse(Asked::Escape(row.nr), row.name, &format!("an argument of {size} bytes; it takes {:?}", row.args))
 }
 
 /// Notes a failed escape in the report, as a refused one. A refused allocation is noted by its class.
@@ -192,7 +192,7 @@ fn note(call: &Call, row: &EscapeRow, outcome: &Outcome) {
 
 #[cold]
 fn failed(call: &Call, row: &EscapeRow, why: &str) {
-    call.rm().report().refuse(Asked::Escape(row.nr, row.name), why);
+    call.rm().report().refuse(Asked::Escape(row.nr), row.name, why);
 }
 
 /// Answers an escape with success and no effect. The `why` of its row says why it may be ignored.

@@ -1,14 +1,14 @@
 //! `NV_ESC_RM_VID_HEAP_CONTROL`: the older way to allocate memory. It uses the same allocator as `NV_ESC_RM_ALLOC`.
 
 use super::call::{Call, Fail};
-use crate::rm::params::{get, put};
-use crate::rm::{MemoryRequest, Rm};
-use crate::status::{RmResult, fail};
 use std::mem::offset_of;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::rm::params::{get, put};
+use tegrarm_rm::rm::{MemoryRequest, Rm};
+use tegrarm_rm::status::{RmResult, fail};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 /// The offset at which the union of functions starts.

@@ -1,12 +1,12 @@
 //! The device nodes of desktop RM, and what an open file of one remembers.
 
 use super::uvm::Space;
-use crate::rm::{Held, LentNode, Rm};
-use parking_lot::Mutex;
 use std::ffi::CStr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use tegrarm_kmd::fds::FileId;
+use tegrarm_lock::Mutex;
+use tegrarm_rm::rm::{Held, LentNode, Rm};
 
 /// The kinds of device nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

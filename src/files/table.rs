@@ -5,12 +5,12 @@
 //! lent refers to that buffer from then on, so the table remembers the number of such a descriptor too.
 
 use super::node::OpenFile;
-use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_kmd::Errno;
 use tegrarm_kmd::fds::{FileId, file_id};
+use tegrarm_lock::Mutex;
 
 /// From this number of open files on, every open looks for files whose descriptors were closed unseen.
 const SWEEP_FROM: usize = 64;

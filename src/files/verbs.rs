@@ -2,9 +2,6 @@
 
 use super::call::{Call, Fail, Outcome, fault, finish, invalid};
 use super::node::Kind;
-use crate::rm::params::{get, put, set_word};
-use crate::rm::{Borrower, DmaRequest, MapRequest, MemoryRequest, PreparedControl, user};
-use crate::status::{During, RmError, RmResult, fail};
 use std::mem::offset_of;
 use std::sync::atomic::Ordering;
 use tegrarm_abi::rm::alloc::*;
@@ -13,6 +10,9 @@ use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::versions::NVOS46_PARAMETERS_V580;
 use tegrarm_kmd::memory::{Own, Unwritable};
+use tegrarm_rm::rm::params::{get, put, set_word};
+use tegrarm_rm::rm::{Borrower, DmaRequest, MapRequest, MemoryRequest, PreparedControl, user};
+use tegrarm_rm::status::{During, RmError, RmResult, fail};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// The offset of the new handle, which is the same in every form of allocation.

@@ -3,7 +3,6 @@
 #![allow(unsafe_code)] // the client's own system calls
 
 use super::*;
-use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use std::ops::{Deref, DerefMut};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +14,7 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
 use tegrarm_kmd::maps;
 use tegrarm_kmd::{DeviceMem, Errno, Mapping};
+use tegrarm_lock::{ReentrantMutex, ReentrantMutexGuard};
 
 /// Addresses that are the same for the CPU and the GPU. Each client takes a range of its own.
 static LOW: AtomicU64 = AtomicU64::new(0x10_0000_0000);

@@ -112,15 +112,8 @@ impl Counting {
 }
 
 impl Kmd for Counting {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-    fn is_simulated(&self) -> bool {
-        self.inner.is_simulated()
-    }
-    fn open(&self, path: &str) -> Result<std::os::fd::OwnedFd, Errno> {
-        self.inner.open(path)
-    }
+    tegrarm_kmd::forward!(inner: name, is_simulated, open, own_view, read_text, write_text);
+
     fn ioctl(&self, fd: std::os::fd::BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
         use tegrarm_abi::nvgpu::address_space::NVGPU_AS_IOCTL_MAP_BUFFER_EX;
         use tegrarm_abi::nvmap::NVMAP_IOC_GET_FD;
@@ -135,17 +128,9 @@ impl Kmd for Counting {
         }
         self.inner.ioctl(fd, node, request, arg)
     }
-    fn own_view(&self, fd: std::os::fd::BorrowedFd<'_>) -> Option<usize> {
-        self.inner.own_view(fd)
-    }
+
     fn close(&self, fd: std::os::fd::OwnedFd) {
         self.closed.fetch_add(1, Ordering::Relaxed);
         self.inner.close(fd);
-    }
-    fn read_text(&self, path: &str) -> Result<String, Errno> {
-        self.inner.read_text(path)
-    }
-    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
-        self.inner.write_text(path, text)
     }
 }

@@ -4,7 +4,7 @@
 //! which cells only know the number.
 
 use super::quick::Quick;
-use parking_lot::Mutex;
+use tegrarm_lock::ProcessMutex;
 
 /// What accesses have in common that a warp makes with one instruction while its clock stands still.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,8 +13,8 @@ pub(crate) struct Event {
     pub time: u32,
     pub cta_time: u32,
     pub cta: u32,
-    /// The address of the instruction, relative to the kernel's.
-    pub at: u32,
+    /// The address of the instruction.
+    pub at: u64,
     /// The number of the execution of the instruction with which it began.
     pub since: u32,
     pub warp: u8,
@@ -62,7 +62,7 @@ impl Events {
 
     /// The number of the event to which an access belongs that is made with the execution `now.since`.
     pub(crate) fn number(&mut self, now: &Event) -> u32 {
-        let place = now.at.wrapping_mul(2).wrapping_add(now.warp.into()).wrapping_mul(0x9e37_79b1) as usize
+        let place = (now.at as u32).wrapping_mul(2).wrapping_add(now.warp.into()).wrapping_mul(0x9e37_79b1) as usize
             >> (32 - HINTS.ilog2());
         let known = self.list[self.hints[place] as usize];
         let is_it = Event { since: now.since, ..known } == *now && now.since.wrapping_sub(known.since) < TOGETHER;
@@ -182,7 +182,7 @@ const WAYS: usize = 16;
 const MOST_PAGES: usize = 8 << 10;
 
 /// Pages of launches that have ended, for the next ones: to get new memory from the host takes longer than to clear it.
-static SPARE: Mutex<Vec<Page>> = Mutex::new(Vec::new());
+static SPARE: ProcessMutex<Vec<Page>> = ProcessMutex::new(Vec::new());
 /// The most of them.
 const SPARES: usize = 1024;
 

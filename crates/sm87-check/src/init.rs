@@ -77,6 +77,11 @@ impl Init {
         self.shadows.resize_with(warps, || Shadow::new(self.registers));
     }
 
+    /// The indices of the instructions that are remembered.
+    pub(super) fn instructions(&mut self) -> impl Iterator<Item = &mut u32> {
+        self.loads.iter_mut().map(|load| &mut load.at)
+    }
+
     fn load(&mut self, load: Load) -> u32 {
         let known = self.loads.iter().rposition(|known| known.at == load.at);
         if known.is_none() && self.loads.len() < MOST_LOADS {

@@ -38,7 +38,6 @@ pub use report::{Checker, Checks, Kind, Party, Report};
 use init::Init;
 use limits::Limits;
 use operands::Program;
-use parking_lot::Mutex;
 use plan::Plan;
 use race::{Common, Races};
 use report::Place;
@@ -50,6 +49,7 @@ use sm87::observe::{Chosen, CtaObserver, Env, Fetch, Flow, Image, Observer, Step
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
+use tegrarm_lock::Mutex;
 
 /// The plans of the instructions of a program that is looked at.
 #[derive(Clone, Default)]
@@ -75,7 +75,7 @@ impl Looked {
             plan => plan,
         };
         let mut code = DefaultHasher::new();
-        (0..image.len()).for_each(|at| word(at).hash(&mut code));
+        (0..image.len()).for_each(|at| (image.place(at), word(at)).hash(&mut code));
         let plans = (0..image.len()).map(plan).collect();
         let program = if checks.init { OnceLock::from(Program::of(image)) } else { OnceLock::new() };
         Looked { plans, code: code.finish(), program: Arc::new(program), whole: false }
@@ -159,6 +159,17 @@ impl CtaObserver for Inspector {
         let whole = Arc::new(image.observed_whole(Looked { whole: true, ..of.clone() }));
         common.whole = Some(whole.clone());
         Some(whole)
+    }
+
+    fn program_changes(&mut self, before: &Image, now: &Image) {
+        let moves = |at: &mut u32| *at = now.moved(before, *at);
+        self.named.iter_mut().flatten().for_each(|named| moves(&mut named.at));
+        self.torn.0.iter_mut().for_each(|(_, _, at)| moves(at));
+        if let Some(init) = &mut self.init {
+            init.instructions().for_each(moves);
+            // What was never written may be in registers while the program grows.
+            init.wants = looked(before).whole && !looked(now).whole;
+        }
     }
 
     fn rests(&mut self, env: &Env<'_>, warps: &[Warp]) {

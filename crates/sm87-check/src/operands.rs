@@ -162,20 +162,20 @@ impl Program {
     /// Whether an instruction behind `at` may read what this row holds there. Nothing is known of the caller to which a function
     /// returns, and of jumps and calls whose target is in a register.
     pub(crate) fn is_read_behind(&self, image: &Image, at: u32, row: usize) -> bool {
-        self.fate(image, i64::from(at) + 1, row, CALLS) != Fate::Gone
+        self.fate(image, at + 1, row, CALLS) != Fate::Gone
     }
 
     /// What becomes of a row from an instruction on, in its function and in up to `calls` functions that call each other.
-    fn fate(&self, image: &Image, from: i64, row: usize, calls: u32) -> Fate {
+    fn fate(&self, image: &Image, from: u32, row: usize, calls: u32) -> Fate {
         let (mut seen, mut todo, mut fate) = (vec![false; image.len() as usize], vec![from], Fate::Gone);
         while let Some(at) = todo.pop() {
-            let Some(seen) = usize::try_from(at).ok().and_then(|at| seen.get_mut(at)) else { return Fate::Read };
+            let Some(seen) = seen.get_mut(at as usize) else { return Fate::Read };
             if std::mem::replace(seen, true) {
                 continue;
             }
-            let (word, operands) = (Word(image.word(at as u32)), self.at(at as u32));
+            let (word, operands) = (Word(image.word(at)), self.at(at));
             let Some(of) = isa::lookup(word) else { return Fate::Read };
-            let target = of.distance(word).map(|far| at + far);
+            let target = image.jumps_to(at);
             let mut overwritten = operands.written().contains(&row);
             match (of.flow, target) {
                 _ if operands.rows().any(|read| read == row) => return Fate::Read,
@@ -190,7 +190,7 @@ impl Program {
                 (Flow::Ends(End::Indirect), _) => return Fate::Read,
                 _ => {}
             }
-            let always = image.guard(at as u32) == Pred::TRUE;
+            let always = image.guard(at) == Pred::TRUE;
             if !(of.flow.ends(word) || always && overwritten) {
                 todo.push(at + 1);
             }
@@ -202,20 +202,20 @@ impl Program {
     /// function does to registers is not known: behind a call all count as written.
     fn read_first(&self, image: &Image) -> Registers {
         let mut known: Vec<Option<Registers>> = vec![None; image.len() as usize];
-        let mut todo = vec![(image.entry() as i64, Registers::default())];
+        let mut todo = vec![(image.entry(), Registers::default())];
         while let Some((at, written)) = todo.pop() {
-            let Some(slot) = usize::try_from(at).ok().and_then(|at| known.get_mut(at)) else { continue };
+            let Some(slot) = known.get_mut(at as usize) else { continue };
             let new = slot.map_or(written, |before| before.both(&written));
             if slot.replace(new) == Some(new) {
                 continue;
             }
-            let word = Word(image.word(at as u32));
+            let word = Word(image.word(at));
             let Some(row) = isa::lookup(word) else { continue };
             let mut after = new;
-            if image.guard(at as u32) == Pred::TRUE {
+            if image.guard(at) == Pred::TRUE {
                 self.operands[at as usize].written().for_each(|row| after.add(row));
             }
-            let target = row.distance(word).map(|far| at + far);
+            let target = image.jumps_to(at);
             if let (Flow::Jump(_) | Flow::Conditional(_) | Flow::Call(_), Some(target)) = (row.flow, target) {
                 todo.push((target, after));
             }

@@ -8,7 +8,7 @@ use super::order::{Order, Times, WARPS, join};
 use super::quick::Quick;
 use super::relation::{Now, before};
 use super::report::Kind;
-use super::stored::{Place, Stored, holds};
+use super::stored::{Place, Stored};
 use super::written::Pages;
 use super::{Inspector, Part};
 use sm87::isa::memory::{Shape, Space};
@@ -77,6 +77,30 @@ impl Races {
         self.cta = ctaid[0] + grid[0] * (ctaid[1] + grid[1] * ctaid[2]);
     }
 
+    /// A warp executes an instruction. The result is the event that this is.
+    fn executes(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape) -> Event {
+        self.execution = self.execution.wrapping_add(1);
+        self.stored.whole = None;
+        Event {
+            at: env.pc(u.at()),
+            cta: self.cta,
+            since: self.execution,
+            warp: w.index() as u8,
+            strong: shape.strong,
+            time: self.order.now(w.index() as usize),
+            cta_time: self.order.time,
+            ..Event::default()
+        }
+    }
+
+    /// Whether a store leaves memory as it was, which nobody can tell from no store. `span` has all accesses of the instruction, if
+    /// they are near each other.
+    #[inline(always)]
+    fn is_kept(&mut self, instruction: (&Warp, &Env<'_>, &Uop), span: Option<Span>, access: &Access) -> bool {
+        let alone = Span { memory: access.memory, low: access.at, end: access.at, dense: false };
+        self.stored.is_kept(&mut self.place, instruction, span.unwrap_or(alone), access)
+    }
+
     /// Makes an event, or finds the one that has begun.
     fn event(&mut self, common: &mut Common, memory: Memory, event: Event) -> Now {
         let number = if memory == Memory::Shared {
@@ -98,7 +122,7 @@ impl Races {
     fn pass_together(
         &mut self,
         common: &mut Common,
-        (w, env, u): (&Warp, &Env<'_>, &Uop),
+        instruction: (&Warp, &Env<'_>, &Uop),
         (accesses, span): (&[Access], Span),
         event: Event,
     ) -> bool {
@@ -127,12 +151,8 @@ impl Races {
             if !offset.is_multiple_of(4) {
                 return false;
             }
-            if writes {
-                // What a store leaves as it was, nobody can tell from no store.
-                let before = self.stored.before(&mut self.place, env, span, access);
-                if before.is_some_and(|before| holds(w, u, access.lane, before)) {
-                    return true;
-                }
+            if writes && self.stored.is_kept(&mut self.place, instruction, span, access) {
+                return true;
             }
             let (first, mark) = (offset as usize / 4, mark.by(access.lane));
             let cells = cells.get_mut(first..first + words);
@@ -158,6 +178,26 @@ impl Races {
         let Some(cells) = cells else { return false };
         let mark = events.mark(now.number, &now.event, access.lane, bytes);
         now.passes(cells, &self.order, events, mark, access.writes)
+    }
+
+    /// Notes an access word by word. The result is the first word at which it races, and what it races with there.
+    fn touch_all(
+        &mut self,
+        common: &mut Common,
+        (w, u): (&Warp, &Uop),
+        access: &Access,
+        now: &mut Now,
+    ) -> Option<(u64, Conflict)> {
+        let end = access.at.saturating_add(access.len.into());
+        let (mut word, mut first) = (access.at & !3, None);
+        while word < end {
+            let (from, to) = (access.at.max(word) - word, end.min(word.saturating_add(4)) - word);
+            let found = self.touch(common, access, word, now, ((1u32 << to) - (1 << from)) as u8);
+            let found = found.filter(|found| !stores_the_same(w, u, access, found));
+            first = first.or(found.map(|found| (word, found)));
+            word = word.saturating_add(4);
+        }
+        first
     }
 
     /// Notes the access of one word, and finds what it races with.
@@ -258,45 +298,40 @@ impl Inspector {
     /// Looks for races of the accesses of one instruction.
     pub(super) fn races(&mut self, common: &mut Common, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape) {
         let Some(mut races) = self.races.take() else { return };
-        races.execution = races.execution.wrapping_add(1);
-        let warp = w.index() as usize;
-        let mut event = Event {
-            at: env.pc(u.at()).wrapping_sub(env.launch().code) as u32,
-            cta: races.cta,
-            since: races.execution,
-            warp: w.index() as u8,
-            strong: shape.strong,
-            ..Event::default()
-        };
-        let is_plain_load = !shape.writes && !event.strong;
+        let event = races.executes(w, env, u, shape);
         // A plain store may tell others something if it is behind a fence.
-        let may_tell = event.strong || shape.writes && races.order.has_fenced(warp);
-        races.stored.whole = None;
-        if let Some(span) = self.span.filter(|_| !may_tell && shape.space != Space::Copy) {
-            (event.time, event.cta_time) = (races.order.now(warp), races.order.time);
-            if races.pass_together(common, (w, env, u), (&self.accesses, span), event) {
-                self.races = Some(races);
-                return;
-            }
+        let may_tell = event.strong || shape.writes && races.order.has_fenced(event.warp.into());
+        let span = self.span.filter(|_| !may_tell && shape.space != Space::Copy);
+        let passes = span.is_some_and(|span| races.pass_together(common, (w, env, u), (&self.accesses, span), event));
+        if !passes {
+            self.races_of_each(&mut races, common, (w, env, u), (shape, may_tell), event);
         }
+        self.races = Some(races);
+    }
+
+    /// Looks for races of the accesses one after another.
+    fn races_of_each(
+        &self,
+        races: &mut Races,
+        common: &mut Common,
+        (w, env, u): (&Warp, &Env<'_>, &Uop),
+        (shape, may_tell): (Shape, bool),
+        mut event: Event,
+    ) {
+        let is_plain_load = !shape.writes && !event.strong;
         let (mut shared, mut global, mut last) = (Now::default(), Now::default(), None);
         for access in self.accesses.iter().filter(|access| access.memory != Memory::Local) {
             // Lanes that read what the lane before them reads learn nothing new.
             if is_plain_load && last.replace((access.memory, access.at)) == Some((access.memory, access.at)) {
                 continue;
             }
+            let is_store = access.writes && !access.atomic && shape.space != Space::Copy;
+            if is_store && races.is_kept((w, env, u), self.span, access) {
+                continue;
+            }
             event.looked_at = access.atomic && (shape.swaps || self.limits.objects || access.memory == Memory::Global);
             // An atomic of another lane may have told something.
-            (event.time, event.cta_time) = (races.order.now(warp), races.order.time);
-            // What a store leaves as it was, nobody can tell from no store.
-            if access.writes && !access.atomic && shape.space != Space::Copy {
-                let span =
-                    self.span.unwrap_or(Span { memory: access.memory, low: access.at, end: access.at, dense: false });
-                let before = races.stored.before(&mut races.place, env, span, access);
-                if before.is_some_and(|before| holds(w, u, access.lane, before)) {
-                    continue;
-                }
-            }
+            (event.time, event.cta_time) = (races.order.now(event.warp.into()), races.order.time);
             let now = if access.memory == Memory::Shared { &mut shared } else { &mut global };
             if now.event != event {
                 *now = races.event(common, access.memory, event);
@@ -304,25 +339,15 @@ impl Inspector {
             if !may_tell && races.passes(common, access, now) {
                 continue;
             }
-            let end = access.at.saturating_add(access.len.into());
-            let (mut word, mut conflict) = (access.at & !3, None);
-            while word < end {
-                let (from, to) = (access.at.max(word) - word, end.min(word.saturating_add(4)) - word);
-                let found = races.touch(common, access, word, now, ((1u32 << to) - (1 << from)) as u8);
-                let found = found.filter(|found| !stores_the_same(w, u, access, found));
-                conflict = conflict.or(found.map(|found| (word, found)));
-                word = word.saturating_add(4);
-            }
-            if let Some((word, conflict)) = conflict {
+            if let Some((word, conflict)) = races.touch_all(common, (w, u), access, now) {
                 self.report_race(w, env, u, access, word, &conflict);
             }
         }
-        self.races = Some(races);
     }
 
     fn report_race(&self, w: &Warp, env: &Env<'_>, u: &Uop, access: &Access, word: u64, conflict: &Conflict) {
         let with = &conflict.with;
-        let other = env.target(env.launch().code.wrapping_add_signed(with.at as i32 as i64)).unwrap_or(u.at());
+        let other = env.target(with.at).unwrap_or(u.at());
         self.report_pair(env, Kind::Race, 0, u.at(), other, |party| {
             let memory = access.memory.name();
             let [x, y, _] = env.launch().grid.map(|n| n.max(1));

@@ -7,18 +7,18 @@ use sm87::observe::Image;
 /// Whether lanes at one instruction may come to another. Where a jump or a return goes that is not in the word is not known, so that they
 /// may come anywhere from there.
 pub(super) fn may_reach(image: &Image, from: u32, to: u32) -> bool {
-    let (mut seen, mut todo) = (vec![false; image.len() as usize], vec![i64::from(from)]);
+    let (mut seen, mut todo) = (vec![false; image.len() as usize], vec![from]);
     while let Some(at) = todo.pop() {
-        let Some(known) = usize::try_from(at).ok().and_then(|at| seen.get_mut(at)) else { return true };
-        if at == i64::from(to) {
+        let Some(known) = seen.get_mut(at as usize) else { return true };
+        if at == to {
             return true;
         }
         if std::mem::replace(known, true) {
             continue;
         }
-        let (word, Some(row)) = (Word(image.word(at as u32)), image.row(at as u32)) else { return true };
-        match (row.flow, row.distance(word)) {
-            (_, Some(far)) => todo.push(at + far),
+        let (word, Some(row)) = (Word(image.word(at)), image.row(at)) else { return true };
+        match (row.flow, image.jumps_to(at)) {
+            (_, Some(target)) => todo.push(target),
             (Flow::Next | Flow::Ends(End::Exit), None) => {}
             _ => return true,
         }

@@ -1,9 +1,9 @@
 //! What the checker looks for, and what it found. A launch that names a [`Checker`] is executed with a copy of its
 //! program in which the instructions that matter are looked at. Other launches know nothing of it.
 
-use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tegrarm_lock::Mutex;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

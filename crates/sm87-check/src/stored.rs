@@ -45,9 +45,21 @@ impl Default for Stored {
 }
 
 impl Stored {
+    /// Whether a store leaves memory as it was.
+    #[inline(always)]
+    pub(super) fn is_kept(
+        &mut self,
+        place: &mut Place,
+        (w, env, u): (&Warp, &Env<'_>, &Uop),
+        span: Span,
+        access: &Access,
+    ) -> bool {
+        self.before(place, env, span, access).is_some_and(|before| holds(w, u, access.lane, before))
+    }
+
     /// What memory holds where a lane stores. Lanes that store side by side have their bytes read together.
     #[inline(always)]
-    pub(super) fn before(&mut self, place: &mut Place, env: &Env<'_>, span: Span, access: &Access) -> Option<&[u8]> {
+    fn before(&mut self, place: &mut Place, env: &Env<'_>, span: Span, access: &Access) -> Option<&[u8]> {
         let len = access.len as usize;
         let mut read = |memory: Memory, at: u64, bytes: &mut [u8]| match memory {
             Memory::Shared => env.read_shared(at as u32, bytes),
@@ -68,7 +80,7 @@ impl Stored {
 
 /// Whether these are the bytes that a lane stores.
 #[inline(always)]
-pub(super) fn holds(w: &Warp, u: &Uop, lane: u32, bytes: &[u8]) -> bool {
+fn holds(w: &Warp, u: &Uop, lane: u32, bytes: &[u8]) -> bool {
     let word = |i: usize| w.get(u.b().plus(i as u32), lane).to_le_bytes();
     bytes.chunks(4).enumerate().all(|(i, bytes)| match <[u8; 4]>::try_from(bytes) {
         Ok(four) => four == word(i),

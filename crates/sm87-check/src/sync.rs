@@ -11,7 +11,7 @@ pub(crate) struct Named {
     count: u32,
     warp: u32,
     lane: u32,
-    at: u32,
+    pub(crate) at: u32,
 }
 
 /// The reports of one place.

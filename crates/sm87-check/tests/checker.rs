@@ -72,3 +72,37 @@ fn a_barrier_behind_a_pointer_is_known_as_one() {
     assert_eq!(found(&[load, count, arrive]), []);
     assert_eq!(found(&[load, count]), [Kind::Race], "without a barrier");
 }
+
+/// Functions that are far away, below and above, are found while the program runs, and the places of its instructions change.
+#[test]
+fn far_functions_are_looked_at_and_make_no_reports() {
+    let (mut gpu, checker) = (Gpu::default(), Arc::new(Checker::new(EVERYTHING)));
+    let out = gpu.alloc(4 * 64);
+    checked(&gpu.calls(&out, 3 << 30, 2), &checker);
+    let kinds: Vec<_> = checker.take().into_iter().map(|report| report.kind).collect();
+    assert_eq!(kinds, [], "both blocks store the same");
+    assert!(out.read::<u32>(64).iter().enumerate().all(|(i, &x)| x == Gpu::CALLED[usize::from(i > 15)]));
+}
+
+#[test]
+fn a_load_before_a_far_call_is_named_behind_it() {
+    use support::code::{CALL_R4, RETURN_R20, STORE, address};
+    let (mut gpu, checker) = (Gpu::default(), Arc::new(Checker::new(Checks { init: true, ..Checks::default() })));
+    let [from, to] = [(); 2].map(|()| gpu.alloc(4));
+    let below = gpu.put(|_| vec![RETURN_R20]);
+    gpu.used += 5 << 20;
+    let mut kernel = 0;
+    gpu.put(|va| {
+        kernel = va;
+        let load = (0x0000_0004_0200_7981, 0x0000_a800_0c1e_1900); // LDG.E R0, [R2.64]
+        let twice = (0x0000_0000_0000_7221, 0x004f_ca00_0000_0000); // FADD R0, R0, R0
+        let [addresses, function, back] =
+            [address(2, from.va, false), address(4, below, false), address(20, va + 16 * 8, false)];
+        [&addresses[..], &[load], &function, &back, &[CALL_R4, twice], &address(2, to.va, false), &[STORE, EXIT]]
+            .concat()
+    });
+    let launch = gpu.launch(&program(&[EXIT]), [1, 1, 1], [32, 1, 1], &[]);
+    checked(&Launch { code: kernel, registers: 24, ..launch }, &checker);
+    let places: Vec<_> = checker.take().iter().flat_map(|r| &r.parties).map(|party| party.pc - kernel).collect();
+    assert_eq!(places, [16 * 11, 16 * 2], "the store, and the load");
+}

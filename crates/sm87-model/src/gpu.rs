@@ -1,13 +1,14 @@
 //! What all CTAs of a launch share: the SMs and the memory behind them, and the estimate that follows.
 
-use super::machine::{Estimate, Machine, Unit};
+use super::l2::L2;
+use super::machine::{DRAM_ALL, DRAM_READS, Estimate, Machine, Unit};
 use super::memory::{Cache, Shared};
 use super::table::{self, FILL, SCHEDULERS, SLICE};
+use super::traffic::Traffic;
 use sm87::Launch;
 
-/// The ways of the caches. NVIDIA does not say how many there are.
+/// The ways of the L1 cache. NVIDIA does not say how many there are.
 const L1_WAYS: usize = 4;
-const L2_WAYS: usize = 16;
 /// The least bytes that the L1 cache has beside shared memory.
 const LEAST_L1: u32 = 28 << 10;
 
@@ -17,12 +18,20 @@ const NANOSECONDS: u128 = 1_000_000_000;
 /// For how many cycles the units are busy, with the instructions of each scheduler.
 pub(super) type Busy = [[u64; Unit::ALL.len()]; SCHEDULERS];
 
+/// A place for CTAs on an SM: when it is free again, and the bytes that its CTAs have asked the L2 cache for.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    free: u64,
+    asked: u64,
+}
+
 /// An SM.
 #[derive(Default)]
 struct Sm {
     busy: Busy,
-    /// When each of the places for CTAs is free again.
-    places: Vec<u64>,
+    /// The places for CTAs, and the one of the CTA that runs.
+    places: Vec<Place>,
+    place: usize,
     /// The warps that began on it.
     warps: usize,
     l1: Option<Cache>,
@@ -36,6 +45,8 @@ pub(crate) struct Gpu {
     l1_bytes: u32,
     resident: u32,
     warps: u32,
+    /// The SMs that have a CTA.
+    active: u64,
 }
 
 /// How many CTAs of a launch an SM holds at once.
@@ -65,27 +76,41 @@ impl Gpu {
         let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
         let resident = resident(launch, warps);
         let used = launch.shared_bytes.saturating_mul(resident).min(table::SHARED);
-        let shared = Shared { l2: Cache::new(machine.l2_bytes, L2_WAYS), l2_bytes: 0, dram_bytes: 0 };
         let sms = (0..launch.sm_count).map(|_| Sm::default()).collect();
-        Gpu { machine, sms, shared, l1_bytes: (table::L1 - used).max(LEAST_L1), resident, warps }
+        let ctas = launch.grid.iter().fold(1, |all: u64, &n| all.saturating_mul(n.into()));
+        let active = ctas.min(launch.sm_count.into()).max(1);
+        let together = ctas.min(active * u64::from(resident));
+        let l2 = L2::new(machine.l2_bytes, together);
+        let shared = Shared { l2, l2_bytes: 0, dram_bytes: 0, dram_reads: 0 };
+        Gpu { machine, sms, shared, l1_bytes: (table::L1 - used).max(LEAST_L1), resident, warps, active }
     }
 
-    /// The scheduler of the first warp of a CTA that begins on an SM.
-    pub(super) fn begin(&mut self, sm: u32) -> usize {
-        let warps = self.warps as usize;
-        let Some(sm) = self.sms.get_mut(sm as usize) else { return 0 };
-        sm.warps += warps;
-        sm.warps - warps
+    /// What a CTA can read of the DRAM if all SMs read as much.
+    pub(super) fn traffic(&self) -> Traffic {
+        let (hz, share) = (self.machine.hz, self.machine.part_of_dram(DRAM_READS) / self.active);
+        Traffic::new(share.min(FILL.saturating_mul(hz)), hz)
     }
 
-    /// Adds a CTA that took `latency` cycles by itself. It gets the place that is free first.
-    pub(super) fn end(&mut self, sm: u32, latency: u64, busy: &Busy) {
-        let resident = self.resident as usize;
-        let Some(sm) = self.sms.get_mut(sm as usize) else { return };
+    /// The scheduler of the first warp of a CTA that begins on an SM, and what its place has asked the L2 cache for. A CTA gets the
+    /// place that is free first.
+    pub(super) fn begin(&mut self, sm: u32) -> (usize, u64) {
+        let (warps, resident) = (self.warps as usize, self.resident as usize);
+        let Some(sm) = self.sms.get_mut(sm as usize) else { return (0, 0) };
         if sm.places.len() < resident {
-            sm.places.push(latency);
-        } else if let Some(first) = sm.places.iter_mut().min() {
-            *first += latency;
+            sm.places.push(Place::default());
+            sm.place = sm.places.len() - 1;
+        } else {
+            sm.place = (0..resident).min_by_key(|&place| sm.places[place].free).unwrap_or(0);
+        }
+        sm.warps += warps;
+        (sm.warps - warps, sm.places[sm.place].asked)
+    }
+
+    /// Adds a CTA that took `latency` cycles by itself, and whose place has asked for so many bytes now.
+    pub(super) fn end(&mut self, sm: u32, (latency, asked): (u64, u64), busy: &Busy) {
+        let Some(sm) = self.sms.get_mut(sm as usize) else { return };
+        if let Some(place) = sm.places.get_mut(sm.place) {
+            *place = Place { free: place.free + latency, asked };
         }
         for (sum, more) in sm.busy.iter_mut().flatten().zip(busy.iter().flatten()) {
             *sum += more;
@@ -101,26 +126,46 @@ impl Gpu {
 
     /// What the grid takes, but at least the nanoseconds that its clocks showed to it.
     pub(crate) fn estimate(&self, shown_ns: u64) -> Estimate {
-        let sms = self.sms.iter().map(Sm::time);
-        let slowest = sms.fold((0.0, (Unit::Latency, 0)), |a, b| if b.0 > a.0 { b } else { a });
         let machine = &self.machine;
-        let moved = u128::from(self.shared.dram_bytes) * u128::from(machine.hz);
-        let dram = moved.div_ceil(u128::from(machine.dram_bytes_per_second.max(1))) as u64;
+        let dram = self.dram(self.shared.dram_bytes, DRAM_ALL).max(self.dram(self.shared.dram_reads, DRAM_READS));
         let l2 = cycles(self.shared.l2_bytes, SLICE * u64::from(machine.l2_slices));
         let behind = if dram >= l2 { (Unit::Dram, dram) } else { (Unit::L2, l2) };
-        let (time, of_sm) = slowest;
+        let (time, of_sm) = self.busiest();
         let shown = (u128::from(shown_ns) * u128::from(machine.hz)).div_ceil(NANOSECONDS) as u64;
-        let total = (overlapped(time, behind.1 as f64).ceil() as u64).max(shown);
+        // A CTA that is alone on its SM has no other to overlap with, and what it waits for is in its time already.
+        let together = if self.resident > 1 { overlapped(time, behind.1 as f64) } else { time.max(behind.1 as f64) };
+        let total = (together.ceil() as u64).max(shown);
         let bound = if behind.1 > of_sm.1 { behind.0 } else { of_sm.0 };
         let ns = (u128::from(total) * NANOSECONDS).div_ceil(u128::from(machine.hz.max(1))) as u64;
         Estimate { cycles: total, ns, bound, dram_bytes: self.shared.dram_bytes }
     }
+
+    /// The time of the SMs with the most work, and what limits the slowest one. It is their mean: the CTA that is executed first reads
+    /// from the DRAM what the others find in the cache, and on a board all of them wait for it.
+    fn busiest(&self) -> (f64, (Unit, u64)) {
+        let most = self.sms.iter().map(Sm::issued).max().unwrap_or(0);
+        let times: Vec<_> = self.sms.iter().filter(|sm| sm.issued() * 20 >= most * 19).map(Sm::time).collect();
+        let mean = times.iter().map(|time| time.0).sum::<f64>() / times.len().max(1) as f64;
+        let slowest = times.iter().fold((0.0, (Unit::Latency, 0)), |a, &b| if b.0 > a.0 { b } else { a });
+        (mean, slowest.1)
+    }
+
+    /// The cycles in which the DRAM moves so many bytes, if kernels get `part` thousandths of its bandwidth.
+    fn dram(&self, bytes: u64, part: u64) -> u64 {
+        let rate = self.machine.part_of_dram(part).max(1);
+        (u128::from(bytes) * u128::from(self.machine.hz)).div_ceil(rate.into()) as u64
+    }
 }
 
 impl Sm {
+    /// The instructions that it has issued.
+    fn issued(&self) -> u64 {
+        self.busy.iter().map(|scheduler| scheduler[Unit::Issue as usize]).sum()
+    }
+
     /// The time of its CTAs, and what limits it with the time of that alone.
     fn time(&self) -> (f64, (Unit, u64)) {
-        let latency = self.places.iter().copied().max().unwrap_or(0);
+        let latency = self.places.iter().map(|place| place.free).max().unwrap_or(0);
         let of = |unit: Unit| {
             let parts = self.busy.iter().map(|scheduler| scheduler[unit as usize]);
             match unit {

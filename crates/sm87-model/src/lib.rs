@@ -6,24 +6,27 @@
 //!    ├ step      what must be known of an instruction      table   the figures of sm_87, with their sources
 //!    ├ timeline  when a warp issues its instructions
 //!    ├ memory    lines, sectors, caches and banks
+//!    ├ l2        the cache that all CTAs share
+//!    ├ traffic   when what is read from the DRAM has come
 //!    └ gpu     SMs, and the estimate
 //! ```
 //!
 //! A launch that names no machine has no meter and no such copy, so that it executes what it always executed. The numbers of a
 //! launch depend on nothing but the launch: one thread executes its CTAs in order, and the caches are empty when it begins.
 mod gpu;
+mod l2;
 mod machine;
 mod memory;
 mod segment;
 mod step;
 mod table;
 mod timeline;
+mod traffic;
 
 pub use machine::{Estimate, Machine, Unit};
 
 use gpu::{Busy, Gpu};
 use memory::{Lines, Touch, Way};
-use parking_lot::Mutex;
 use segment::Segments;
 use sm87::Launch;
 use sm87::isa;
@@ -36,7 +39,9 @@ use sm87::observe::{
 use std::sync::Arc;
 use step::{Kind, Step};
 use table::{SCHEDULERS, SHARED_LOAD, SHARED_STORE};
+use tegrarm_lock::Mutex;
 use timeline::Timeline;
+use traffic::Traffic;
 
 /// The model of what one launch takes on a machine.
 pub struct Model {
@@ -65,8 +70,7 @@ impl Model {
 impl Observer for Model {
     /// Every instruction is accounted for, but only the heads of segments are looked at.
     fn choose(&self, image: &Image, fetch: &mut Fetch<'_>) -> Chosen {
-        let first = -i64::from(image.entry());
-        let word = |at: u32| fetch(first + i64::from(at)).unwrap_or_default();
+        let word = |at: u32| image.place(at).and_then(&mut *fetch).unwrap_or_default();
         let steps: Vec<_> = (0..image.len()).map(word).map(|word| Step::of(isa::lookup(word), word)).collect();
         let segments = Segments::new(&steps, &image.targets());
         let heads = segments.heads(|at| image.guard(at)).into_iter().zip(0..);
@@ -97,6 +101,16 @@ impl CtaObserver for Meter {
         step.execute()
     }
 
+    /// The segments of the larger program have other numbers.
+    fn program_changes(&mut self, before: &Image, now: &Image) {
+        let (Some(old), Some(new)) = (before.notes::<Segments>(), now.notes::<Segments>()) else { return };
+        let moved = |number: u32| {
+            let begin = old.all.get(number as usize)?.at.start;
+            new.of.get(now.moved(before, begin) as usize).copied()
+        };
+        self.warps.iter_mut().for_each(|warp| warp.next = warp.next.and_then(moved));
+    }
+
     fn ends(&mut self) {
         self.end();
     }
@@ -117,6 +131,9 @@ pub(crate) struct Meter {
     busy: Busy,
     accesses: Vec<Access>,
     lines: Lines,
+    traffic: Traffic,
+    /// The bytes that this place of a CTA has asked the L2 cache for.
+    asked: u64,
 }
 
 impl Meter {
@@ -131,22 +148,25 @@ impl Meter {
             busy: Default::default(),
             accesses: Vec::with_capacity(64),
             lines: Lines::default(),
+            traffic: gpu.lock().traffic(),
+            asked: 0,
         })
     }
 
     /// A CTA begins on an SM.
     pub(crate) fn begin(&mut self, sm: u32) {
         self.sm = sm;
-        self.scheduler = self.gpu.lock().begin(sm);
+        (self.scheduler, self.asked) = self.gpu.lock().begin(sm);
         self.warps.clear();
         self.barriers = [[0; 2]; 16];
         self.busy = Default::default();
+        self.traffic.clear();
     }
 
     /// The CTA has ended.
     pub(crate) fn end(&mut self) {
         let latency = self.warps.iter().map(Timeline::end).max().unwrap_or(0);
-        self.gpu.lock().end(self.sm, latency, &self.busy);
+        self.gpu.lock().end(self.sm, (latency, self.asked), &self.busy);
     }
 
     /// The timeline of a warp.
@@ -262,7 +282,11 @@ impl Meter {
                 self.lines.clear();
                 let global = accesses.iter().filter(|access| access.memory == Memory::Global);
                 global.for_each(|access| self.lines.add(access.at, access.len));
-                let touch = self.global(shape).and(shared(&accesses, shape)).and(local(&accesses));
+                let touch = match shape.space {
+                    // The words are stored when they have come, while others are asked for.
+                    Space::Copy => self.global(shape).meanwhile(shared(&accesses, shape)),
+                    _ => self.global(shape).and(shared(&accesses, shape)).and(local(&accesses)),
+                };
                 self.accesses = accesses;
                 touch
             }
@@ -270,9 +294,11 @@ impl Meter {
         let units = self.units(w.index());
         units[Unit::LoadStore as usize] += touch.busy.max(1);
         units[Unit::L1Fill as usize] += touch.filled;
-        let begun = self.issue(w.index(), step, touch.latency);
+        let at = self.warp(w.index()).ready(step.waits);
+        let latency = touch.latency + if touch.missed == 0 { 0 } else { self.traffic.read(at, touch.missed) };
+        let begun = self.issue(w.index(), step, latency);
         if shape.space == Space::Copy {
-            self.warp(w.index()).copy(begun + touch.latency);
+            self.warp(w.index()).copy(begun + latency);
         }
     }
 
@@ -285,7 +311,9 @@ impl Meter {
         let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong };
         let mut gpu = self.gpu.lock();
         let Some((behind, l1)) = gpu.memory(self.sm) else { return Touch::default() };
-        memory::global(behind, l1, &self.lines, way)
+        let touch = memory::global(behind, l1, &self.lines, way, self.asked);
+        self.asked += touch.filled;
+        touch
     }
 }
 
@@ -296,7 +324,7 @@ fn shared(accesses: &[Access], shape: Shape) -> Touch {
         return Touch::default();
     }
     let latency = if shape.reads { SHARED_LOAD } else { SHARED_STORE };
-    Touch { busy: times, latency: u64::from(latency) + times - 1, filled: 0 }
+    Touch { busy: times, latency: u64::from(latency) + times - 1, ..Touch::default() }
 }
 
 /// Accesses to local memory: a word of all lanes is one line, which the L1 cache is assumed to have.
@@ -306,6 +334,6 @@ fn local(accesses: &[Access]) -> Touch {
     own.map(words).max().map_or_else(Touch::default, |lines| Touch {
         busy: lines,
         latency: u64::from(table::L1_HIT) + lines - 1,
-        filled: 0,
+        ..Touch::default()
     })
 }

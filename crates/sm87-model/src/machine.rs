@@ -2,6 +2,12 @@
 //! names a [`Machine`] is executed with a copy of its program in which every instruction is accounted for. Other launches
 //! know nothing of it.
 
+/// What kernels get of the bandwidth that the DRAM's pins have, in thousandths: what is read alone, and what is read and written
+/// together. They are the two published figures that set constants here (python/tegrarm/validate/data/published.json, rows `read` and
+/// `copy`): 152.8 and 183.3 of 204.8 GB/s.
+pub(super) const DRAM_READS: u64 = 746;
+pub(super) const DRAM_ALL: u64 = 895;
+
 /// The figures of a module. What all GPUs with sm_87 have in common stands in `table`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
@@ -13,6 +19,18 @@ pub struct Machine {
     pub l2_bytes: u64,
     /// The number of parts of the L2 cache that work at the same time.
     pub l2_slices: u32,
+}
+
+impl Machine {
+    /// The bytes that are moved in a second by work that reads and writes: less than what the DRAM's pins could move.
+    pub fn moved_per_second(&self) -> u64 {
+        self.part_of_dram(DRAM_ALL)
+    }
+
+    /// The bytes in a second that are so many thousandths of what the DRAM's pins could move.
+    pub(super) fn part_of_dram(&self, thousandths: u64) -> u64 {
+        self.dram_bytes_per_second / 1000 * thousandths
+    }
 }
 
 /// What can limit the speed of a grid. Each has a throughput, except for `Latency`.

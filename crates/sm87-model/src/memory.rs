@@ -1,5 +1,6 @@
 //! The memory of the GPU: lines, sectors and caches of global memory, and banks of shared memory.
 
+use super::l2::{Found, L2, Sectors, spread};
 use super::table::{DRAM, L1_HIT, L2_HIT, LINE, SECTOR};
 use sm87::observe::access::{Access, Memory};
 
@@ -12,21 +13,26 @@ pub(super) struct Touch {
     pub latency: u64,
     /// The bytes between the SM and the L2 cache.
     pub filled: u64,
+    /// The bytes that are read from the DRAM, for which the warp waits.
+    pub missed: u64,
 }
 
 impl Touch {
-    /// Both together.
+    /// What two accesses touch together.
     pub(super) fn and(self, other: Touch) -> Touch {
         Touch {
             busy: self.busy + other.busy,
             latency: self.latency.max(other.latency),
             filled: self.filled + other.filled,
+            missed: self.missed + other.missed,
         }
     }
-}
 
-/// Sectors of a line, one bit each.
-type Sectors = u8;
+    /// Both, by parts of the SM that work at the same time.
+    pub(super) fn meanwhile(self, other: Touch) -> Touch {
+        Touch { busy: self.busy.max(other.busy), ..self.and(other) }
+    }
+}
 
 /// A cache whose lines have four sectors, each filled by itself.
 pub(super) struct Cache {
@@ -35,13 +41,6 @@ pub(super) struct Cache {
     /// The sectors of each line that are there, and above these the ones that were changed.
     sectors: Vec<u8>,
     ways: usize,
-}
-
-/// Which sectors were there, and which were changed already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub here: Sectors,
-    pub changed: Sectors,
 }
 
 impl Cache {
@@ -82,11 +81,6 @@ impl Cache {
         *known |= if changes { sectors | sectors << 4 } else { sectors };
         found
     }
-}
-
-/// A number that differs in its upper bits if line numbers differ.
-fn spread(line: u64) -> u64 {
-    line.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The lines that an instruction touches, with their sectors. A warp touches 32 lines, or 64 if none is aligned.
@@ -163,24 +157,30 @@ pub(super) struct Way {
 
 /// The traffic behind the L1 caches.
 pub(super) struct Shared {
-    pub l2: Cache,
+    pub l2: L2,
+    /// The bytes that were asked of the L2 cache.
     pub l2_bytes: u64,
+    /// What the DRAM moves, and how much of it is read.
     pub dram_bytes: u64,
+    pub dram_reads: u64,
 }
 
 impl Shared {
-    /// Reads or changes sectors of a line. Returns the latency. A sector that is changed goes back to the DRAM once.
-    fn touch(&mut self, line: u64, sectors: Sectors, writes: bool) -> u32 {
+    /// Reads or changes sectors of a line. Returns the latency, and the bytes that are read from the DRAM. A sector that is changed goes
+    /// back to the DRAM once.
+    fn touch(&mut self, line: u64, sectors: Sectors, writes: bool, clock: u64) -> (u32, u64) {
         let bytes = |sectors: Sectors| u64::from(sectors.count_ones()) * SECTOR;
         self.l2_bytes += bytes(sectors);
-        let found = self.l2.touch(line, sectors, writes);
+        let found = self.l2.touch(line, sectors, writes, (clock, self.dram_bytes, self.l2_bytes));
         self.dram_bytes += bytes(sectors & !if writes { found.changed } else { found.here });
-        if found.here == sectors { L2_HIT } else { DRAM }
+        let missed = if writes { 0 } else { bytes(sectors & !found.here) };
+        self.dram_reads += missed;
+        (if found.here == sectors { L2_HIT } else { DRAM }, missed)
     }
 }
 
-/// Accesses of a warp to global memory.
-pub(super) fn global(shared: &mut Shared, l1: &mut Cache, lines: &Lines, way: Way) -> Touch {
+/// Accesses of a warp to global memory, when its CTA's place has asked the L2 cache for `clock` bytes.
+pub(super) fn global(shared: &mut Shared, l1: &mut Cache, lines: &Lines, way: Way, clock: u64) -> Touch {
     let count = lines.list.len() as u64;
     let mut touch = Touch { busy: count, ..Touch::default() };
     let mut latency = L1_HIT;
@@ -189,8 +189,10 @@ pub(super) fn global(shared: &mut Shared, l1: &mut Cache, lines: &Lines, way: Wa
         let here = if way.writes || way.passes_l1 { 0 } else { l1.touch(line, sectors, false).here };
         let missing = sectors & !here;
         if missing != 0 {
+            let (until, missed) = shared.touch(line, missing, way.writes, clock + touch.filled);
             touch.filled += u64::from(missing.count_ones()) * SECTOR;
-            latency = latency.max(shared.touch(line, missing, way.writes));
+            latency = latency.max(until);
+            touch.missed += missed;
         }
     }
     touch.latency = u64::from(latency) + count.saturating_sub(1);
@@ -295,14 +297,14 @@ mod tests {
 
     #[test]
     fn what_is_written_goes_to_the_dram_once() {
-        let mut shared = Shared { l2: Cache::new(1 << 20, 16), l2_bytes: 0, dram_bytes: 0 };
+        let mut shared = Shared { l2: L2::new(1 << 20, 1), l2_bytes: 0, dram_bytes: 0, dram_reads: 0 };
         let (mut l1, mut lines) = (Cache::new(1 << 16, 4), Lines::default());
         (0..8).for_each(|lane| lines.add(0x1000 + 16 * lane, 16));
-        let mut go = |writes| global(&mut shared, &mut l1, &lines, Way { writes, passes_l1: false });
-        assert_eq!(go(false), Touch { busy: 1, latency: DRAM.into(), filled: 128 });
-        assert_eq!(go(false), Touch { busy: 1, latency: L1_HIT.into(), filled: 0 });
-        assert_eq!(go(true), Touch { busy: 1, latency: L2_HIT.into(), filled: 128 });
+        let mut go = |writes| global(&mut shared, &mut l1, &lines, Way { writes, passes_l1: false }, 0);
+        assert_eq!(go(false), Touch { busy: 1, latency: DRAM.into(), filled: 128, missed: 128 });
+        assert_eq!(go(false), Touch { busy: 1, latency: L1_HIT.into(), filled: 0, missed: 0 });
+        assert_eq!(go(true), Touch { busy: 1, latency: L2_HIT.into(), filled: 128, missed: 0 });
         go(true);
-        assert_eq!((shared.dram_bytes, shared.l2_bytes), (256, 3 * 128));
+        assert_eq!((shared.dram_bytes, shared.dram_reads, shared.l2_bytes), (256, 128, 3 * 128));
     }
 }

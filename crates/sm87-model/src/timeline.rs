@@ -26,6 +26,12 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
+    /// Waits for scoreboards, one bit each. Returns when they are done.
+    pub(super) fn ready(&mut self, waits: u8) -> u64 {
+        self.wait_for(waits);
+        self.at
+    }
+
     /// Issues an instruction whose result takes `latency` cycles. Returns when that was.
     pub(super) fn issue(&mut self, step: &Step, latency: u64) -> u64 {
         let begun = self.begin(step.waits, step.writes, step.reads, latency);

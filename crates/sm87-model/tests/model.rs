@@ -167,3 +167,15 @@ fn results_and_counts_are_those_without_a_model() {
     let [a, b] = buffers.map(|buffer| buffer.read::<u32>(48 * 512));
     assert_eq!(a, b);
 }
+
+#[test]
+fn far_functions_take_as_long_as_near_ones() {
+    let took = |apart| {
+        let mut gpu = Gpu::default();
+        let out = gpu.alloc(4 * 64);
+        let estimate = estimated(gpu.calls(&out, apart, 4));
+        (estimate.ns, estimate.cycles)
+    };
+    let near = took(8192);
+    assert_eq!([took(5 << 20), took(3 << 30)], [near; 2]);
+}

@@ -5,7 +5,6 @@
 #![allow(unsafe_code)]
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use parking_lot::Mutex;
 use sm87_check::{Checker, Party, Report};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -13,6 +12,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tegra_hw::{Checks, HwGpu};
+use tegrarm_lock::Mutex;
 
 /// The checkers of this process, and the process that speaks for them at its end: a forked child does not.
 static AT_EXIT: OnceLock<(u32, Mutex<Vec<Arc<Reports>>>)> = OnceLock::new();

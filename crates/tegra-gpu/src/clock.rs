@@ -3,8 +3,8 @@
 //! time is modelled.
 
 use nix::time::{ClockId, clock_gettime};
-use parking_lot::Mutex;
 use tegra_hw::Load;
+use tegrarm_lock::Mutex;
 
 /// PTIMER counts at 31.25 MHz, so the low five bits of its nanoseconds are zero.
 const STEP: u64 = 32;

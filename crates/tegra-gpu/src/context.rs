@@ -1,13 +1,15 @@
-//! The engine state of a subcontext: the values that methods of the compute and copy classes stored.
+//! The engine state of a subcontext: the values that methods of the compute and copy classes stored. And the state of the units
+//! that work for a channel.
 
 use super::compute::inline::Inline;
-use super::compute::sked::Sked;
-use parking_lot::Mutex;
+use super::compute::sked::{Launches, Sked};
+use super::copy::Transfer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::copy::*;
+use tegrarm_lock::Mutex;
 
 /// An engine context, which the channels of a subcontext share.
 pub(crate) type SharedContext = Arc<Mutex<GrContext>>;
@@ -74,5 +76,37 @@ impl Registers {
     /// lower part.
     pub(crate) fn pair(&self, offset: u32, upper: Bits) -> u64 {
         u64::from(upper.of(self.get(offset))) << 32 | u64::from(self.get(offset + 4))
+    }
+}
+
+/// What the units of a channel keep between two methods, and what they may still spend in its turn.
+pub(crate) struct Units {
+    /// The work units that are left in this turn. They may have spent more.
+    left: i64,
+    /// A copy that continues in the next turn.
+    pub(crate) transfer: Option<Box<Transfer>>,
+    /// Grids that a PCAS action started and that have not run yet.
+    pub(crate) launches: Launches,
+    pub(crate) context: SharedContext,
+}
+
+impl Units {
+    pub(crate) fn new(context: SharedContext) -> Units {
+        Units { left: 0, transfer: None, launches: Launches::default(), context }
+    }
+
+    /// Begins a turn of so many work units.
+    pub(crate) fn begin(&mut self, units: u32) {
+        self.left = units.into();
+    }
+
+    /// Takes work units from the turn. Long operations stop when no units are left.
+    pub(crate) fn spend(&mut self, units: u64) {
+        self.left -= units.min(i64::MAX as u64) as i64;
+    }
+
+    /// The work units that are left in this turn.
+    pub(crate) fn left(&self) -> u64 {
+        self.left.max(0) as u64
     }
 }

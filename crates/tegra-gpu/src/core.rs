@@ -1,21 +1,23 @@
 //! The GPU without its threads: runlist, doorbells, turns and recovery.
 
-use super::channel::{Channel, StopReason, Turn};
+use super::channel::Channel;
 use super::clock::{Ptimer, host_ns};
 use super::config::GpuConfig;
 use super::context::Contexts;
 use super::doorbell::Doorbell;
 use super::engine::Engine;
 use super::fault;
+use super::stop::StopReason;
 use super::trace::Trace;
+use super::turn::Turn;
 use super::wake::{Nap, News};
-use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tegra_hw::{Fault, HwChannel, HwTsg, Place};
+use tegrarm_lock::{Mutex, RwLock};
 
 /// How long a thread looks for the GPU's work before it sleeps, and the pauses between two looks.
 const SHORT: Duration = Duration::from_micros(20);
@@ -86,7 +88,7 @@ impl Core {
         self.retired.lock().insert(channel.hw.token());
         drop(channels);
         // The thread that runs the channel notices the request within one operation.
-        channel.stop.request(StopReason::Removed);
+        channel.signals.stop.request(StopReason::Removed);
         // Other threads may still hold the channel to find out whether they can run it. The caller gets its memory back
         // only after they have dropped it.
         let gone = channel.gone();
@@ -118,7 +120,7 @@ impl Core {
 
     pub(crate) fn ring(&self, id: u32) {
         if let Some(channel) = self.find(id).filter(|c| c.runnable()) {
-            channel.rung.store(true, Ordering::Release);
+            channel.signals.rung.store(true, Ordering::Release);
         }
     }
 
@@ -129,7 +131,7 @@ impl Core {
     /// Stops everything that runs for the group, and returns when it has stopped.
     pub(crate) fn reset(&self, tsg: &HwTsg) {
         let channels = self.group(tsg);
-        channels.iter().for_each(|c| c.stop.request(StopReason::Reset));
+        channels.iter().for_each(|c| c.signals.stop.request(StopReason::Reset));
         channels.iter().for_each(|c| drop(c.pbdma.lock()));
     }
 
@@ -140,7 +142,7 @@ impl Core {
             let limit = Duration::from_nanos(tsg.ctxsw_timeout_ns());
             let idle = channel.pbdma.try_lock_for(limit);
             if idle.is_none() {
-                channel.stop.request(StopReason::SwitchTimeout);
+                channel.signals.stop.request(StopReason::SwitchTimeout);
                 drop(channel.pbdma.lock());
             }
         }
@@ -163,7 +165,7 @@ impl Core {
         }
         if rang {
             for channel in self.channels.read().iter().filter(|c| c.runnable()) {
-                channel.rung.store(true, Ordering::Release);
+                channel.signals.rung.store(true, Ordering::Release);
             }
         }
         rang
@@ -194,7 +196,7 @@ impl Core {
         let progress = channel.runnable() && {
             let start = gpu.switches.logged().then(host_ns);
             let Core { config, trace, engine, ptimer, .. } = self;
-            let turn = Turn { channel, config, trace, engine, ptimer };
+            let turn = Turn { hw: &channel.hw, signals: &channel.signals, config, trace, engine, ptimer };
             // A bug of the simulator ends the group that met it. The thread continues, because every channel needs it.
             let result = catch_unwind(AssertUnwindSafe(|| pbdma.turn(&turn)));
             match result.unwrap_or_else(|panic| Err(fault::machine_bug(&channel.hw, &*panic))) {
@@ -215,8 +217,8 @@ impl Core {
                 }
             }
         };
-        if channel.stop.timed_out() && !channel.hw.dead() {
-            let what = format!("its work {}", channel.stop.sentence());
+        if channel.signals.stop.timed_out() && !channel.hw.dead() {
+            let what = format!("its work {}", channel.signals.stop.sentence());
             self.recover(channel, fault::switch_timeout(&channel.hw, what));
             return true;
         }
@@ -275,7 +277,7 @@ impl Core {
 
     /// Whether a channel has work that it cannot continue now.
     pub(crate) fn waits(&self) -> bool {
-        self.channels.read().iter().any(|c| c.busy.load(Ordering::Acquire) && c.runnable())
+        self.channels.read().iter().any(|c| c.signals.busy.load(Ordering::Acquire) && c.runnable())
     }
 
     /// Asks a sleeping worker to look for work.
@@ -291,7 +293,7 @@ impl Core {
     /// Stops everything for ever.
     pub(crate) fn shut_down(&self) {
         for channel in self.channels.write().drain(..) {
-            channel.stop.request(StopReason::Removed);
+            channel.signals.stop.request(StopReason::Removed);
         }
     }
 }
@@ -353,7 +355,7 @@ mod tests {
                 std::thread::yield_now();
             }
             assert!(!removal.is_finished(), "the channel is still in use");
-            assert!(user.stop.requested(), "whoever runs it is asked to stop");
+            assert!(user.signals.stop.requested(), "whoever runs it is asked to stop");
             drop(user);
             assert_eq!(removal.join().expect("no panic"), 1, "nothing of the channel is left in the GPU");
         });

@@ -1,12 +1,12 @@
 //! The graphics engine as a resource. It runs one grid at a time, and no group can keep it from another group for ever.
 
-use super::channel::{Channel, Stop, StopReason};
 use super::clock::host_ns;
+use super::stop::{Stop, StopReason};
 use super::wake::Use;
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tegra_hw::HwGpu;
+use tegra_hw::{HwChannel, HwGpu};
+use tegrarm_lock::Mutex;
 
 /// The channel whose grid runs.
 struct Owner {
@@ -48,8 +48,8 @@ impl Engine {
     /// Takes the engine for a channel, if it is free. If it is not free, and another group has waited longer than the
     /// context-switch timeout of the group that has it, the running grid is asked to stop. A compute context that
     /// cannot be preempted and does not end is torn down in this way.
-    pub(crate) fn enter(&self, channel: &Channel) -> Option<Busy<'_>> {
-        let tsg = Arc::as_ptr(&channel.hw.tsg) as usize;
+    pub(crate) fn enter(&self, hw: &HwChannel, stop: &Stop) -> Option<Busy<'_>> {
+        let tsg = Arc::as_ptr(&hw.tsg) as usize;
         let mut owner = self.owner.lock();
         if let Some(o) = &mut *owner {
             if o.tsg != tsg {
@@ -60,13 +60,13 @@ impl Engine {
             }
             return None;
         }
-        let watchdog_ms = channel.hw.vitals.watchdog_ms.load(Ordering::Relaxed);
+        let watchdog_ms = hw.vitals.watchdog_ms.load(Ordering::Relaxed);
         *owner = Some(Owner {
             tsg,
-            stop: channel.stop.clone(),
+            stop: stop.clone(),
             contended_since: None,
-            limit_ns: channel.hw.tsg.ctxsw_timeout_ns(),
-            gpu: channel.hw.tsg.gpu.clone(),
+            limit_ns: hw.tsg.ctxsw_timeout_ns(),
+            gpu: hw.tsg.gpu.clone(),
             watchdog_ns: (watchdog_ms > 0).then_some(u64::from(watchdog_ms) * 1_000_000),
         });
         self.busy.begin(host_ns().max(1));

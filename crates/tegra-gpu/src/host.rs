@@ -1,12 +1,11 @@
 //! Host methods: semaphores, memory operations and waits (docs/hardware/gpu-host-methods.md#host-method-table).
 
-use super::channel::Turn;
 use super::clock::host_ns;
 use super::fault::{self, ACQUIRE, METHOD, SEMAPHORE};
 use super::mem::{Accessor, Words};
-use super::pbdma::{Flow, Pbdma};
 use super::semaphore::{self, Condition, Op, Reduction, Release};
 use super::trace::Event;
+use super::turn::{Flow, Turn};
 use std::sync::atomic::Ordering;
 use tegra_hw::{Awakening, Fault};
 use tegrarm_abi::layout::offset_of;
@@ -37,25 +36,23 @@ impl Host {
     fn set_high(word: &mut u64, value: u32) {
         *word = *word & 0xffff_ffff | u64::from(value) << 32;
     }
-}
 
-impl Pbdma {
-    pub(crate) fn host_method(&mut self, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
-        let host = &mut self.host;
+    /// Executes one of the first methods, which belong to the host on every subchannel.
+    pub(crate) fn method(&mut self, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
         match offset {
             // The engine is idle whenever the host runs, because launches and copies end before the next method.
             // Flushes and waits therefore have nothing left to do.
             NVC56F_NOP | NVC56F_FB_FLUSH | NVC56F_WFI => {}
             NVC56F_NON_STALL_INTERRUPT => turn.awaken(Awakening::NonStall),
-            NVC56F_MEM_OP_A => host.mem_op[0] = data,
-            NVC56F_MEM_OP_B => host.mem_op[1] = data,
-            NVC56F_MEM_OP_C => host.mem_op[2] = data,
+            NVC56F_MEM_OP_A => self.mem_op[0] = data,
+            NVC56F_MEM_OP_B => self.mem_op[1] = data,
+            NVC56F_MEM_OP_C => self.mem_op[2] = data,
             NVC56F_MEM_OP_D => return mem_op(turn, NVC56F_MEM_OP_D_OPERATION.of(data)),
-            NVC56F_SET_REFERENCE => Words(&turn.hw().userd).store_u32(offset_of!(Userd, Reference), data),
-            NVC56F_SEM_ADDR_LO => Host::set_low(&mut host.address, data & NVC56F_SEM_ADDR_LO_OFFSET.put(u32::MAX)),
-            NVC56F_SEM_ADDR_HI => Host::set_high(&mut host.address, NVC56F_SEM_ADDR_HI_OFFSET.of(data)),
-            NVC56F_SEM_PAYLOAD_LO => Host::set_low(&mut host.payload, data),
-            NVC56F_SEM_PAYLOAD_HI => Host::set_high(&mut host.payload, data),
+            NVC56F_SET_REFERENCE => Words(&turn.hw.userd).store_u32(offset_of!(Userd, Reference), data),
+            NVC56F_SEM_ADDR_LO => Host::set_low(&mut self.address, data & NVC56F_SEM_ADDR_LO_OFFSET.put(u32::MAX)),
+            NVC56F_SEM_ADDR_HI => Host::set_high(&mut self.address, NVC56F_SEM_ADDR_HI_OFFSET.of(data)),
+            NVC56F_SEM_PAYLOAD_LO => Host::set_low(&mut self.payload, data),
+            NVC56F_SEM_PAYLOAD_HI => Host::set_high(&mut self.payload, data),
             NVC56F_SEM_EXECUTE => return self.semaphore(turn, data),
             NVC56F_YIELD if matches!(NVC56F_YIELD_OP.of(data), NVC56F_YIELD_OP_NOP | YIELD_OP_NOP1) => {}
             NVC56F_YIELD => return Ok(Flow::Yield),
@@ -81,28 +78,28 @@ impl Pbdma {
     }
 
     fn acquire(&mut self, turn: &Turn<'_>, condition: Condition, wide: bool) -> Result<Flow, Fault> {
-        let (va, payload) = (self.host.address, self.host.payload);
+        let (va, payload) = (self.address, self.payload);
         if wide && !va.is_multiple_of(8) {
             return self.illegal(turn, "a 64-bit acquire needs an 8-byte aligned address");
         }
         let table = turn.table();
         let value = semaphore::read(&Accessor::new(&table), va, wide).map_err(turn.mmu(fault::HOST))?;
         if condition.holds(value, payload, wide) {
-            self.host.waiting_since = None;
+            self.waiting_since = None;
             turn.semaphore(va, "acquired", payload);
             return Ok(Flow::Done);
         }
         let now = host_ns();
-        let since = *self.host.waiting_since.get_or_insert_with(|| {
-            turn.trace.emit(|| Event::Blocked { channel: turn.hw().id, va, payload });
+        let since = *self.waiting_since.get_or_insert_with(|| {
+            turn.trace.emit(|| Event::Blocked { channel: turn.hw.id, va, payload });
             now
         });
-        let limit = &turn.hw().acquire_timeout_ms;
+        let limit = &turn.hw.acquire_timeout_ms;
         let limit_ms = limit.load(Ordering::Acquire);
         if limit_ms != 0 && now.saturating_sub(since) > u64::from(limit_ms) * 1_000_000 {
             // The kernel switches the timeout off first and asks afterwards whether a debugger wants no timeouts.
             limit.store(0, Ordering::Release);
-            if turn.hw().tsg.gpu.timeouts.are_on() {
+            if turn.hw.tsg.gpu.timeouts.are_on() {
                 let what = format!("acquire of {payload:#x} at {va:#x} finds {value:#x} after {limit_ms} ms");
                 turn.interrupt(ACQUIRE, what)?;
             }
@@ -113,7 +110,7 @@ impl Pbdma {
     /// Performs a RELEASE or a REDUCTION. The wait for idle before it (RELEASE_WFI) needs no code, because the engine
     /// is idle.
     fn release(&mut self, turn: &Turn<'_>, execute: u32) -> Result<Flow, Fault> {
-        let (va, payload, wide) = (self.host.address, self.host.payload, wide(execute));
+        let (va, payload, wide) = (self.address, self.payload, wide(execute));
         let stamped = NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP.of(execute) == NVC56F_SEM_EXECUTE_RELEASE_TIMESTAMP_EN;
         let align = if stamped {
             16
@@ -136,7 +133,7 @@ impl Pbdma {
         let table = turn.table();
         let mem = Accessor::new(&table);
         if mem.increment_syncpoint(va) {
-            turn.hw().tsg.gpu.interrupts.raise();
+            turn.hw.tsg.gpu.interrupts.raise();
         } else {
             release.perform(&mem).map_err(turn.mmu(fault::HOST))?;
         }
@@ -146,7 +143,7 @@ impl Pbdma {
 
     /// Raises the interrupt for a semaphore operation that does not exist. The channel stays at this method.
     fn illegal(&self, turn: &Turn<'_>, what: impl std::fmt::Display) -> Result<Flow, Fault> {
-        let Host { address, payload, .. } = self.host;
+        let Host { address, payload, .. } = *self;
         let what = format!("semaphore {address:#x}, payload {payload:#x}: {what}");
         turn.interrupt(SEMAPHORE, what).map(|()| Flow::Halt)
     }

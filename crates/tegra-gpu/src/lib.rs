@@ -31,8 +31,10 @@ mod render;
 mod semaphore;
 mod slow;
 mod stats;
+mod stop;
 mod sync;
 mod trace;
+mod turn;
 mod wake;
 mod worker;
 

@@ -1,13 +1,13 @@
 //! PBDMA: the entries of the ring, the segments of the pushbuffer, their headers, and the unit that gets each method.
 
-use super::channel::Turn;
-use super::compute::{self, Launches};
-use super::context::SharedContext;
-use super::copy::{self, Transfer};
+use super::compute;
+use super::context::{SharedContext, Units};
+use super::copy;
 use super::fault::{self, DEVICE, GPCRC, GPENTRY, GPPTR, PBCRC, PBENTRY, PBSEG};
 use super::host::Host;
 use super::mem::{Accessor, Words};
 use super::trace::Event;
+use super::turn::{Flow, Turn};
 use crc32fast::Hasher as Crc32;
 use std::sync::atomic::Ordering;
 use tegra_hw::Fault;
@@ -26,25 +26,7 @@ const TOP_LEVEL_GET_VALID: u64 = 1 << 63;
 /// The number of words that are fetched at a time.
 const FETCH: usize = 64;
 /// The work units of one turn, which is about a millisecond of host methods.
-const TURN: i64 = 16 * 1024;
-
-/// The result of one method.
-pub(crate) enum Flow {
-    /// The method was executed.
-    Done,
-    /// The method was executed, and other channels get a turn.
-    Yield,
-    /// The method was not executed and is offered again. `true` means that a part of its work was done.
-    Again(bool),
-    /// The method was not executed and never will be.
-    Halt,
-}
-
-impl Flow {
-    fn executed(&self) -> bool {
-        matches!(self, Flow::Done | Flow::Yield)
-    }
-}
+const TURN: u32 = 16 * 1024;
 
 /// A method sequence that still waits for data. It survives the end of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -95,13 +77,8 @@ pub(crate) struct Pbdma {
     top_level: Option<u64>,
     mask: u32,
     stored_mask: u32,
-    left: i64,
-    pub(crate) host: Host,
-    /// A copy that continues in the next turn.
-    pub(crate) transfer: Option<Box<Transfer>>,
-    /// Grids that a PCAS action started and that have not run yet.
-    pub(crate) launches: Launches,
-    pub(crate) context: SharedContext,
+    host: Host,
+    units: Units,
 }
 
 impl Pbdma {
@@ -117,29 +94,16 @@ impl Pbdma {
             top_level: None,
             mask: SUBDEVICE,
             stored_mask: SUBDEVICE,
-            left: 0,
             host: Host::default(),
-            transfer: None,
-            launches: Launches::default(),
-            context,
+            units: Units::new(context),
         }
-    }
-
-    /// Takes work units from the turn. Long operations stop when no units are left.
-    pub(crate) fn spend(&mut self, units: u64) {
-        self.left -= units.min(i64::MAX as u64) as i64;
-    }
-
-    /// The work units that are left in this turn.
-    pub(crate) fn left(&self) -> u64 {
-        self.left.max(0) as u64
     }
 
     /// Gives the channel a turn, and writes its progress to USERD. The result is true if anything was consumed or
     /// moved.
     pub(crate) fn turn(&mut self, turn: &Turn<'_>) -> Result<bool, Fault> {
         let progress = self.run(turn);
-        turn.channel.busy.store(self.active, Ordering::Release);
+        turn.signals.busy.store(self.active, Ordering::Release);
         if !matches!(progress, Ok(false)) {
             self.write_back(turn);
         }
@@ -148,14 +112,14 @@ impl Pbdma {
 
     /// Runs the channel until it is idle or blocked or its turn is over.
     fn run(&mut self, turn: &Turn<'_>) -> Result<bool, Fault> {
-        if turn.channel.rung.swap(false, Ordering::AcqRel) {
+        if turn.signals.rung.swap(false, Ordering::AcqRel) {
             self.active = !self.halted;
-            self.put = Words(&turn.hw().userd).load_u32(offset_of!(Userd, GPPut));
+            self.put = Words(&turn.hw.userd).load_u32(offset_of!(Userd, GPPut));
         }
         let mut progress = false;
-        self.left = TURN;
-        while self.active && self.left > 0 && turn.channel.runnable() {
-            self.left -= 1;
+        self.units.begin(TURN);
+        while self.active && self.units.left() > 0 && turn.runnable() {
+            self.units.spend(1);
             if self.segment.is_none() {
                 self.active = self.next_entry(turn)?;
                 progress |= self.active;
@@ -176,7 +140,7 @@ impl Pbdma {
 
     /// Takes one entry of the ring. The result is false if the ring is empty.
     fn next_entry(&mut self, turn: &Turn<'_>) -> Result<bool, Fault> {
-        let hw = turn.hw();
+        let hw = turn.hw;
         let get = hw.gp_get.load(Ordering::Acquire);
         if get == self.put {
             // A busy channel reads the pointer once more before it counts as idle.
@@ -245,7 +209,7 @@ impl Pbdma {
             }
             NVC56F_GP_ENTRY1_OPCODE_PB_CRC => {
                 let have = self.segment_crc(turn)?;
-                self.spend(self.last.map_or(0, |(_, words)| u64::from(words) / 8));
+                self.units.spend(self.last.map_or(0, |(_, words)| u64::from(words) / 8));
                 if have != operand {
                     turn.interrupt(PBCRC, format_args!("segment gives {have:#010x}, asked for {operand:#010x}"))?;
                 }
@@ -291,7 +255,7 @@ impl Pbdma {
             (offset_of!(Userd, Get), offset_of!(Userd, GetHi), get),
             (offset_of!(Userd, TopLevelGet), offset_of!(Userd, TopLevelGetHi), top),
         ];
-        let userd = Words(&turn.hw().userd);
+        let userd = Words(&turn.hw.userd);
         for (low, high, value) in pairs {
             userd.store_u32(low, value as u32);
             userd.store_u32(high, (value >> 32) as u32);
@@ -406,9 +370,9 @@ impl Pbdma {
         let offset = address * 4;
         let host = offset < HOST_METHODS && offset != NVC56F_SET_OBJECT;
         match subchannel {
-            _ if host => self.host_method(turn, offset, data),
-            0..=3 => compute::method(self, turn, subchannel, offset, data),
-            4 => copy::method(self, turn, offset, data),
+            _ if host => self.host.method(turn, offset, data),
+            0..=3 => compute::method(&mut self.units, turn, subchannel, offset, data),
+            4 => copy::method(&mut self.units, turn, offset, data),
             _ => software_method(turn, subchannel, offset),
         }
     }

@@ -1,9 +1,9 @@
 //! Grids that take long on this computer: a user who waits is told how far they are.
 
-use parking_lot::Mutex;
 use sm87::Progress;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use tegrarm_lock::Mutex;
 
 /// The time after which a grid is told of for the first time. It is told of again whenever the time has doubled.
 const PATIENCE_NS: u64 = 20_000_000_000;

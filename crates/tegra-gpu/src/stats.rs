@@ -3,13 +3,13 @@
 
 use super::{Event, Gpu};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use parking_lot::Mutex;
 use sm87_model::Unit;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
+use tegrarm_lock::Mutex;
 
 /// The figures that are printed when the process ends, and the process that prints them: a forked child prints nothing.
 static AT_EXIT: OnceLock<(u32, Arc<Stats>)> = OnceLock::new();

@@ -2,12 +2,12 @@
 
 use super::clock::host_ns;
 use super::slow::SlowGrids;
-use parking_lot::{Mutex, RwLock};
 use sm87_model::Estimate;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegra_hw::Fault;
+use tegrarm_lock::{Mutex, RwLock};
 
 /// One event on the GPU. Times are nanoseconds of the host since boot.
 #[derive(Clone, Debug)]

@@ -5,12 +5,12 @@
 //! grow. Waits of the library wake it, and then it need not look so often. While it executes a long grid, a second thread serves the other channels.
 
 use super::core::Core;
-use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tegrarm_lock::Mutex;
 
 /// How long the thread reads without giving the processor away.
 const SPIN: Duration = Duration::from_micros(30);

@@ -1,8 +1,8 @@
 //! What the checker looks for in kernels, and what it has found and nobody has read yet.
 
-use parking_lot::Mutex;
 use std::fmt;
 use std::str::FromStr;
+use tegrarm_lock::Mutex;
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Descriptions of faults: notifier codes, SM error records and sentences for the log.
 
-use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::OnceLock;
 use tegra_mm::MmuFault;
+use tegrarm_lock::Mutex;
 
 /// The error record of one SM (`nvgpu_tsg_sm_error_state_record`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

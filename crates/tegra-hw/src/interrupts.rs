@@ -1,8 +1,8 @@
 //! Interrupts, and the threads that sleep until one is raised.
 
-use parking_lot::{Condvar, Mutex};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tegrarm_lock::{Condvar, Mutex};
 
 /// A condition that may have become true when an interrupt is raised.
 pub trait Expectation: Send + Sync + std::fmt::Debug {

@@ -1,6 +1,6 @@
 //! How busy the GPU was: what the PMU's idle counters of graphics and of the copy engine count (docs/hardware/nvgpu-nodes.md#load).
 
-use parking_lot::Mutex;
+use tegrarm_lock::Mutex;
 
 /// The PMU reads its counters once in this time, in nanoseconds.
 const PERIOD: u64 = 16_700_000;

@@ -1,8 +1,8 @@
 //! Address spaces and pieces of memory, as both the kernel and the GPU name them.
 
-use parking_lot::RwLock;
 use std::sync::Arc;
 use tegra_mm::{Backing, PageTable};
+use tegrarm_lock::RwLock;
 
 /// An address space as the GPU sees it: the current page table.
 #[derive(Debug, Default)]

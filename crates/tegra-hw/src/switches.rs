@@ -1,8 +1,8 @@
 //! The context switches of the engine, for a log.
 
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
+use tegrarm_lock::Mutex;
 
 /// A receiver that wants to know which group has the engine.
 pub trait SwitchLog: Send + Sync + std::fmt::Debug {

@@ -2,9 +2,9 @@
 
 use crate::vitals::CTXSW_TIMEOUT_MS;
 use crate::{Fault, HwGpu, SmError, Vitals};
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
+use tegrarm_lock::Mutex;
 
 /// An interrupt that is not an error, by whom the kernel informs about it (docs/hardware/nvgpu-tsg.md#event-id-ctrl).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

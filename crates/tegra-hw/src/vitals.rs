@@ -1,11 +1,11 @@
 //! The part of a channel that error recovery reaches.
 
 use crate::{NotifierCode, Place};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tegra_mm::{Backing, SYNCPOINT_STRIDE};
+use tegrarm_lock::Mutex;
 
 /// One host1x syncpoint that a channel owns.
 #[derive(Debug)]
@@ -14,11 +14,9 @@ pub struct Syncpoint {
     pub id: u32,
     /// The aperture that contains its counter.
     pub aperture: Arc<Backing>,
-    /// The number that is added to the counter once, at its owner's death, so that the threshold of every waiter is
-    /// passed.
+    /// The number that is added to the counter when its owner leaves its group, is closed or dies, so that the threshold
+    /// of every waiter is passed.
     pub safe_step: u32,
-    /// Whether that number was added.
-    pub safe: AtomicBool,
 }
 
 impl Syncpoint {
@@ -34,9 +32,7 @@ impl Syncpoint {
 
     /// Releases every waiter, because the channel will not increment the counter any more.
     pub fn set_safe_state(&self) {
-        if !self.safe.swap(true, Ordering::AcqRel) {
-            self.aperture.fetch_add_u32(self.offset(), self.safe_step);
-        }
+        self.aperture.fetch_add_u32(self.offset(), self.safe_step);
     }
 }
 

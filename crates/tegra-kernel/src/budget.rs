@@ -4,10 +4,10 @@
 //! several programs has the descriptors, mappings and threads of one process. Within one process nothing is divided.
 
 use crate::rule::Because;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tegrarm_kmd::Errno;
+use tegrarm_lock::Mutex;
 
 /// The things that are divided. Each is a row of [`TABLE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

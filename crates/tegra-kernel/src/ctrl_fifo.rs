@@ -5,18 +5,17 @@
 //! Requests through the control queues are answered by firmware that is not published, so these queues do not exist
 //! here. Nothing posts events.
 
-use super::Kernel;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
-use super::files::{self, Object};
+use super::files::{self, Files, Mmap, OpenFile};
 use crate::process::{FileId, Process};
 use crate::release::PerRelease;
-use parking_lot::Mutex;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tegra_mm::{Backing, memfd};
 use tegrarm_abi::nvgpu::ctrl_fifo::*;
 use tegrarm_abi::nvgpu::nvsched::NVGPU_NVS_DOMAIN_SCHED_KMD;
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Arg, Errno, Node};
+use tegrarm_lock::Mutex;
 
 pub(super) static TABLE: Table<FifoUser> = Table {
     magic: NVGPU_NVS_CTRL_FIFO_IOCTL_MAGIC as u8,
@@ -32,18 +31,51 @@ pub(super) static TABLE: Table<FifoUser> = Table {
 };
 
 /// The size of a queue in bytes.
-pub(super) const QUEUE_SIZE: usize = 64 << 10;
+const QUEUE_SIZE: usize = 64 << 10;
 
 /// One open node. A process can have one.
 #[derive(Debug)]
 pub(super) struct FifoUser {
     pid: i32,
+    fifo: Arc<Fifo>,
+}
+
+impl OpenFile for FifoUser {
+    fn node(&self) -> Option<Node> {
+        Some(Node::CtrlFifo)
+    }
+
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        TABLE.run(call, &self, request, arg)
+    }
+
+    fn close(&self, _: &Files) {
+        self.fifo.close(self.pid);
+    }
 }
 
 /// The queue of events as a file. Its pages can be mapped, and it supports no other call.
 #[derive(Debug)]
 pub(super) struct Queue {
     memory: Backing,
+}
+
+impl OpenFile for Queue {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Dmabuf)
+    }
+
+    fn check_mmap(&self, call: &Call<'_>, asked: &Mmap) -> Result<(), Errno> {
+        match asked {
+            Mmap { offset, len, .. } if *offset != 0 || *len > QUEUE_SIZE => Err(Errno::EINVAL),
+            Mmap { write: true, .. } if call.read_only() => Err(Errno::EACCES),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_memory(&self) -> bool {
+        true
+    }
 }
 
 /// The users of the node, and the queue that they share.
@@ -53,7 +85,7 @@ pub(super) struct Fifo(Mutex<FifoUsers>);
 /// The processes that have the node open, and their purposes.
 #[derive(Debug, Default)]
 struct FifoUsers {
-    users: Vec<Arc<FifoUser>>,
+    users: Vec<i32>,
     /// The process that has the scheduling to itself.
     exclusive: Option<i32>,
     /// The processes that have the queue of events.
@@ -70,33 +102,33 @@ impl Queue {
 
 impl Fifo {
     /// Opens the node. The error is `EEXIST` for a process that has it open already.
-    pub(super) fn open(&self, kernel: &Arc<Kernel>, process: &dyn Process) -> Result<OwnedFd, Errno> {
-        let user = Arc::new(FifoUser { pid: process.pid() });
+    pub(super) fn open(self: &Arc<Self>, files: &Files, process: &dyn Process) -> Result<OwnedFd, Errno> {
+        let user = FifoUser { pid: process.pid(), fifo: self.clone() };
         let mut state = self.0.lock();
-        if state.users.iter().any(|other| other.pid == user.pid) {
+        if state.users.contains(&user.pid) {
             return Err(Errno::EEXIST);
         }
         let (fd, id) = files::anonymous("nvhost-nvsched_ctrl_fifo")?;
-        state.users.push(user.clone());
+        state.users.push(user.pid);
         drop(state);
-        kernel.enter(id, Object::CtrlFifo(user));
+        files.enter(id, Arc::new(user));
         Ok(fd)
     }
 
     /// Ends a user after its last descriptor was closed. The driver has a bug here, which is kept: it does not take the
     /// queue of events from a user that has the scheduling to itself, so it calls that user busy and keeps it for ever.
-    pub(super) fn close(&self, user: &FifoUser) {
+    fn close(&self, pid: i32) {
         let mut state = self.0.lock();
-        let watched = state.watchers.contains(&user.pid);
-        if state.exclusive == Some(user.pid) {
+        let watched = state.watchers.contains(&pid);
+        if state.exclusive == Some(pid) {
             if watched {
-                tracing::error!("nvsched_ctrl_fifo: closed with a queue, so process {} keeps the scheduling", user.pid);
+                tracing::error!("nvsched_ctrl_fifo: closed with a queue, so process {pid} keeps the scheduling");
                 return;
             }
             state.exclusive = None;
         }
-        state.watchers.retain(|pid| *pid != user.pid);
-        state.users.retain(|other| other.pid != user.pid);
+        state.watchers.retain(|other| *other != pid);
+        state.users.retain(|other| *other != pid);
         if watched && state.users.is_empty() {
             state.events = None;
         }
@@ -136,7 +168,7 @@ fn create_queue(
         return Err(Errno::EINVAL.into());
     }
     let (kind, down) = (number(args.queue_num), from_scheduler(args.direction));
-    let mut state = call.kernel.fifo.0.lock();
+    let mut state = user.fifo.0.lock();
     let exclusive = match u32::from(args.access_type) {
         NVGPU_NVS_CTRL_FIFO_QUEUE_ACCESS_TYPE_EXCLUSIVE if kind.is_some() && down.is_some() => {
             state.take_exclusive(call, user)?;
@@ -166,9 +198,9 @@ fn create_queue(
     state.events = Some(queue.clone());
     state.watchers.push(user.pid);
     drop(state);
-    call.kernel.enter(id, Object::Queue(queue));
+    call.files.enter(id, queue);
     args.dmabuf_fd = call.process.install(fd).inspect_err(|_| {
-        call.kernel.fifo.0.lock().watchers.retain(|pid| *pid != user.pid);
+        user.fifo.0.lock().watchers.retain(|pid| *pid != user.pid);
     })?;
     args.queue_size = QUEUE_SIZE as u32;
     Ok(())
@@ -191,16 +223,12 @@ impl FifoUsers {
 }
 
 /// Takes a queue from a user. The memory of the queue of events stays until its last user closes the node.
-fn release_queue(
-    call: &Call<'_>,
-    user: &Arc<FifoUser>,
-    args: &mut nvgpu_nvs_ctrl_fifo_ioctl_release_queue_args,
-) -> Reply {
+fn release_queue(_: &Call<'_>, user: &Arc<FifoUser>, args: &mut nvgpu_nvs_ctrl_fifo_ioctl_release_queue_args) -> Reply {
     if args.reserve0 != 0 || args.reserve1 != 0 || args.reserve2 != 0 {
         return Err(Errno::EINVAL.into());
     }
     let (kind, down) = (number(args.queue_num), from_scheduler(args.direction));
-    let mut state = call.kernel.fifo.0.lock();
+    let mut state = user.fifo.0.lock();
     let exclusive = state.exclusive == Some(user.pid);
     if !exclusive && (kind == Some(Kind::Control) || down == Some(false)) {
         return Err(Errno::EPERM.into());

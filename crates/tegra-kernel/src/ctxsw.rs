@@ -5,19 +5,18 @@
 //! engine. The other two are the start of restoring and the start of the context, for the group that gets the engine.
 //! The context id in an entry is the group's id.
 
-use super::Kernel;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
-use super::files::Object;
+use super::files::{Files, Mmap, OpenFile};
 use super::sched::Scheduling;
 use crate::process::FileId;
 use crate::release::PerRelease;
-use parking_lot::Mutex;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use tegra_hw::SwitchLog;
 use tegra_mm::{Backing, memfd};
 use tegrarm_abi::nvgpu::ctxsw::*;
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Arg, Errno, Node};
+use tegrarm_lock::Mutex;
 use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<TraceFile> = Table {
@@ -36,7 +35,7 @@ pub(super) static TABLE: Table<TraceFile> = Table {
 };
 
 /// The largest size of the ring in bytes.
-pub(super) const MAX_RING: u64 = 128 * PAGE;
+const MAX_RING: u64 = 128 * PAGE;
 const PAGE: u64 = 4096;
 const HEADER: u64 = size_of::<nvgpu_ctxsw_ring_header>() as u64;
 const ENTRY: u64 = size_of::<nvgpu_ctxsw_trace_entry>() as u64;
@@ -62,6 +61,20 @@ pub(super) struct TraceFile {
     scheduling: Arc<Scheduling>,
 }
 
+impl OpenFile for TraceFile {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Ctxsw)
+    }
+
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        TABLE.run(call, &self, request, arg)
+    }
+
+    fn check_mmap(&self, _: &Call<'_>, asked: &Mmap) -> Result<(), Errno> {
+        if asked.offset == 0 && asked.len as u64 <= self.size() { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+}
+
 /// The reader's settings of the ring.
 #[derive(Debug)]
 struct RingSettings {
@@ -83,7 +96,7 @@ pub(super) struct Tracer(Mutex<Weak<TraceFile>>);
 
 impl Tracer {
     /// Opens the node. Its file is the ring. The error is `EBUSY` while the node is open.
-    pub(super) fn open(&self, kernel: &Arc<Kernel>) -> Result<OwnedFd, Errno> {
+    pub(super) fn open(&self, files: &Files, scheduling: &Arc<Scheduling>) -> Result<OwnedFd, Errno> {
         let mut reader = self.0.lock();
         if reader.strong_count() > 0 {
             return Err(Errno::EBUSY);
@@ -92,18 +105,18 @@ impl Tracer {
         let ring = Backing::from_memfd(memfd::stow(memfd::duplicate(&fd)?)?, MAX_RING as usize)?;
         let state = RingSettings { size: 0, enabled: false, filter: [0xff; 32] };
         let file = FileId::of(&fd)?;
-        let trace = Arc::new(TraceFile { ring, file, state: Mutex::new(state), scheduling: kernel.scheduling.clone() });
+        let trace = Arc::new(TraceFile { ring, file, state: Mutex::new(state), scheduling: scheduling.clone() });
         trace.resize(&mut trace.state.lock(), HEADER + DEFAULT_ENTRIES * ENTRY)?;
         *reader = Arc::downgrade(&trace);
-        kernel.hw.switches.log_to(&trace);
-        kernel.enter(file, Object::Ctxsw(trace));
+        files.board.hw.switches.log_to(&trace);
+        files.enter(file, trace);
         Ok(fd)
     }
 }
 
 impl TraceFile {
     /// The number of bytes that can be mapped.
-    pub(super) fn size(&self) -> u64 {
+    fn size(&self) -> u64 {
         self.state.lock().size
     }
 

@@ -1,15 +1,15 @@
 //! The way from a raw ioctl to its handler, with the checks that every dispatcher of nvgpu and nvmap makes
 //! (docs/hardware/nvgpu-overview.md#dispatcher).
 
-use super::Kernel;
 use crate::process::Process;
 use crate::release::{L4t, PerRelease, Releases};
 use crate::rule::{self, Because};
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_abi::layout::{AbiStruct, argument_size, copy_shared_fields};
 use tegrarm_kmd::{Arg, Errno};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+pub(crate) use crate::files::Call;
 
 /// The largest argument of any node, which is that of the ctrl node.
 const MAX_ARG: usize = 264;
@@ -32,17 +32,6 @@ impl From<Errno> for Stop {
 
 /// The result of a handler.
 pub(super) type Reply<T = ()> = Result<T, Stop>;
-
-/// One ioctl while it is answered.
-pub(super) struct Call<'a> {
-    pub kernel: &'a Arc<Kernel>,
-    pub process: &'a dyn Process,
-    /// The descriptor on which the call is made. It is -1 for an open.
-    pub fd: RawFd,
-    /// True if the handler wants its argument copied back although it failed. A.REMAP and nvmap's READ and WRITE do
-    /// this.
-    pub copy_back_always: std::cell::Cell<bool>,
-}
 
 impl Call<'_> {
     /// Reads the caller's memory.
@@ -84,12 +73,12 @@ impl Call<'_> {
 
     /// Whether the kernel belongs to the r35 line.
     pub(super) fn is_r35(&self) -> bool {
-        self.kernel.config.l4t.is_r35()
+        self.board.config.l4t.is_r35()
     }
 
     /// Whether the kernel belongs to the r39 line.
     pub(super) fn is_r39(&self) -> bool {
-        self.kernel.config.l4t.is_r39()
+        self.board.config.l4t.is_r39()
     }
 }
 
@@ -164,16 +153,16 @@ pub(super) use rows;
 
 /// The direction and size fields of a request.
 #[derive(Clone, Copy, Debug)]
-struct Request(u32);
+pub(super) struct Request(pub u32);
 
 impl Request {
-    fn nr(self) -> u32 {
+    pub(super) fn nr(self) -> u32 {
         self.0 & 0xff
     }
-    fn magic(self) -> u8 {
+    pub(super) fn magic(self) -> u8 {
         (self.0 >> 8) as u8
     }
-    fn size(self) -> usize {
+    pub(super) fn size(self) -> usize {
         argument_size(self.0)
     }
     /// Whether the caller writes the argument and the kernel reads it.
@@ -246,7 +235,7 @@ impl<O> Table<O> {
         mut arg: Arg<'_>,
         alive: impl FnOnce() -> Result<(), Errno>,
     ) -> Result<i32, Errno> {
-        let (l4t, req) = (call.kernel.config.l4t, Request(request));
+        let (l4t, req) = (call.board.config.l4t, Request(request));
         let nr_known = (1..=self.last.of(l4t)).contains(&req.nr());
         if req.magic() != self.magic || !nr_known || req.size() > self.max_arg.of(l4t) {
             let rule = "this node has no ioctl of that magic number, number or size";
@@ -274,69 +263,5 @@ impl<O> Table<O> {
             Err(Stop::Errno(errno)) => Err(errno),
             Err(Stop::Uncopied(bytes)) => Ok(bytes as i32),
         }
-    }
-}
-
-impl Call<'_> {
-    /// The caller's channel behind `fd`. Every error is `EINVAL`.
-    pub(super) fn channel(&self, fd: RawFd) -> Reply<Arc<super::channel::Channel>> {
-        match self.kernel.object(self.process, fd) {
-            Ok(super::files::Object::Channel(channel)) => Ok(channel),
-            _ => Err(Errno::EINVAL.because(format!("descriptor {fd} is not a channel")).into()),
-        }
-    }
-
-    /// The caller's address space behind `fd`. Every error is `EINVAL`.
-    pub(super) fn space(&self, fd: RawFd) -> Reply<Arc<super::space::AddressSpace>> {
-        match self.kernel.object(self.process, fd) {
-            Ok(super::files::Object::Space(space)) => Ok(space),
-            _ => Err(Errno::EINVAL.because(format!("descriptor {fd} is not an address space")).into()),
-        }
-    }
-
-    /// The caller's dmabuf behind `fd`. The error is `EBADF` if the descriptor is closed, and `EINVAL` if it is not a
-    /// dmabuf.
-    pub(super) fn dmabuf(&self, fd: RawFd) -> Reply<super::nvmap::Dmabuf> {
-        let closed = |_: &Errno| rule::note(format!("descriptor {fd} is not open, or not of this board"));
-        match self.kernel.object(self.process, fd).inspect_err(closed)? {
-            super::files::Object::Dmabuf(buffer) => {
-                let read_only = buffer.read_only() || self.process.read_only(fd);
-                Ok(super::nvmap::Dmabuf { buffer, read_only })
-            }
-            _ => Err(Errno::EINVAL.because(format!("descriptor {fd} is not a dmabuf")).into()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Checks that the rows of a table agree with its limits.
-    fn check<O>(table: &Table<O>) {
-        for l4t in L4t::ALL {
-            let known: Vec<_> = table.rows.iter().filter(|row| row.releases.contains(l4t.generation())).collect();
-            for (at, row) in known.iter().enumerate() {
-                let request = Request(row.number);
-                assert!(known[..at].iter().all(|other| other.number != row.number), "{} twice on {l4t:?}", row.name);
-                assert_eq!(request.magic(), table.magic, "{}", row.name);
-                assert!(request.nr() <= table.last.of(l4t), "{} is above the last number of {l4t:?}", row.name);
-                assert!(request.size() <= table.max_arg.of(l4t), "{} is too large for {l4t:?}", row.name);
-            }
-        }
-    }
-
-    #[test]
-    fn every_row_is_one_of_its_releases_and_inside_their_limits() {
-        check(&crate::ctrl::TABLE);
-        check(&crate::space::TABLE);
-        check(&crate::tsg::TABLE);
-        check(&crate::channel::TABLE);
-        check(&crate::debugger::TABLE);
-        check(&crate::profiler::TABLE);
-        check(&crate::sched::TABLE);
-        check(&crate::nvsched::TABLE);
-        check(&crate::ctrl_fifo::TABLE);
-        check(&crate::ctxsw::TABLE);
     }
 }

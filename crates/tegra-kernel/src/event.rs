@@ -1,7 +1,6 @@
 //! Pollable event descriptors of a channel group.
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
-use parking_lot::Mutex;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use tegra_hw::{Awakening, Listener};
@@ -10,6 +9,7 @@ use tegrarm_abi::nvgpu::channel::{
     NVGPU_IOCTL_CHANNEL_EVENT_ID_BLOCKING_SYNC, NVGPU_IOCTL_CHANNEL_EVENT_ID_GR_SEMAPHORE_WRITE_AWAKEN,
 };
 use tegrarm_kmd::Errno;
+use tegrarm_lock::Mutex;
 
 /// One event: a socket whose other end the program polls. Out-of-band data makes it ready for POLLPRI and for POLLIN.
 /// On a board, the poll that reports the event clears it. Here it stays.
@@ -42,9 +42,9 @@ impl EventFd {
         }
     }
 
-    /// Our end, which hangs up when the program's has been closed everywhere.
-    pub(super) fn our_end(&self) -> &OwnedFd {
-        &self.post
+    /// A duplicate of our end, which hangs up when the program's has been closed everywhere.
+    pub(super) fn our_end(&self) -> Option<OwnedFd> {
+        memfd::stow(memfd::duplicate(&self.post).ok()?).ok()
     }
 }
 

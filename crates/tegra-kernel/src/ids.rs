@@ -1,7 +1,7 @@
 //! Pools of numbers, which hand numbers out in nvgpu's order.
 
-use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use tegrarm_lock::Mutex;
 
 /// A pool for channel ids. It hands out the highest number first, and the number that was freed last is handed out
 /// next.

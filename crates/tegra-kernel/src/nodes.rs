@@ -1,15 +1,15 @@
 //! Device nodes: their paths, and the result of opening each (docs/hardware/nvgpu-nodes.md#device-nodes).
 
-use super::Kernel;
+use super::board::Board;
 use super::channel::{Channel, Host1x};
-use super::ctrl::Ctrl;
-use super::debugger::Debugger;
-use super::dispatch::Call;
-use super::files::Object;
-use super::nvsched::NvschedFile;
-use super::profiler::Profiler;
-use super::tsg::Tsg;
-use crate::process::Process;
+use super::ctrl_fifo::Fifo;
+use super::ctxsw::Tracer;
+use super::files::{Call, OpenFile};
+use super::nvsched::{Domains, NvschedFile};
+use super::profiler::{Profiler, Profiling};
+use super::tsg::{Groups, Tsg};
+use super::{ctrl, debugger, ioctl_as, nvmap};
+use crate::release::L4t;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tegrarm_kmd::Errno;
@@ -55,8 +55,8 @@ const GPU_NODES: &[(&str, &str, Kind)] = &[
 
 impl Kind {
     /// Whether a board with this kernel has the node.
-    fn exists(self, kernel: &Kernel) -> bool {
-        self != Kind::CtrlFifo || !kernel.config.l4t.is_r35()
+    fn exists(self, l4t: L4t) -> bool {
+        self != Kind::CtrlFifo || !l4t.is_r35()
     }
 }
 
@@ -79,42 +79,68 @@ pub(super) fn is_power(path: &str) -> bool {
     kind(path) == Some(Kind::Power)
 }
 
-/// Every path that can be opened.
-pub(super) fn paths(kernel: &Kernel) -> impl Iterator<Item = String> {
-    let domains = kernel.domains.nodes().into_iter().map(|name| format!("{DIRECTORY}{name}"));
-    let both = |(new, old, _): &(&str, &str, Kind)| [format!("{DIRECTORY}{new}"), (*old).to_owned()];
-    let here = GPU_NODES.iter().filter(|(_, _, kind)| kind.exists(kernel));
-    OTHER_NODES.iter().map(|(path, _)| (*path).to_owned()).chain(here.flat_map(both)).chain(domains)
+/// The node that powers the GPU up, which can only be written.
+#[derive(Debug)]
+struct Power;
+
+impl OpenFile for Power {}
+
+/// The drivers behind the nodes.
+pub(super) struct Nodes {
+    pub nvmap: Arc<nvmap::Device>,
+    pub groups: Arc<Groups>,
+    profiling: Arc<Profiling>,
+    domains: Arc<Domains>,
+    fifo: Arc<Fifo>,
+    tracer: Tracer,
 }
 
-pub(super) fn open(kernel: &Arc<Kernel>, process: &dyn Process, path: &str) -> Result<OwnedFd, Errno> {
-    let call = Call { kernel, process, fd: -1, copy_back_always: false.into() };
-    let domain = path.strip_prefix(DIRECTORY).and_then(|name| kernel.domains.find(name));
-    if let Some(domain) = domain {
-        return kernel.anonymous("nvsched", Object::Domain(domain));
+impl Nodes {
+    pub(super) fn new(board: &Board) -> Nodes {
+        Nodes {
+            nvmap: Arc::new(nvmap::Device::new(board.config, board.chip)),
+            groups: Arc::new(Groups::new(Arc::default())),
+            profiling: Arc::default(),
+            domains: Arc::default(),
+            fifo: Arc::default(),
+            tracer: Tracer::default(),
+        }
     }
-    match kind(path).filter(|kind| kind.exists(kernel)).ok_or(Errno::ENOENT)? {
-        Kind::Nvmap => kernel.anonymous("nvmap", Object::Nvmap(Arc::new(kernel.nvmap.open(process.pid())))),
-        Kind::Ctrl => {
-            let (fd, ctrl) = Ctrl::open(kernel, process)?;
-            kernel.enter(ctrl.file, Object::Ctrl(ctrl));
-            Ok(fd)
+
+    /// Every path that can be opened.
+    pub(super) fn paths(&self, l4t: L4t) -> impl Iterator<Item = String> {
+        let domains = self.domains.nodes().into_iter().map(|name| format!("{DIRECTORY}{name}"));
+        let both = |(new, old, _): &(&str, &str, Kind)| [format!("{DIRECTORY}{new}"), (*old).to_owned()];
+        let here = GPU_NODES.iter().filter(move |(_, _, kind)| kind.exists(l4t));
+        OTHER_NODES.iter().map(|(path, _)| (*path).to_owned()).chain(here.flat_map(both)).chain(domains)
+    }
+
+    /// Opens a node.
+    pub(super) fn open(&self, call: &Call<'_>, path: &str) -> Result<OwnedFd, Errno> {
+        let (files, l4t) = (call.files, call.board.config.l4t);
+        let domain = path.strip_prefix(DIRECTORY).and_then(|name| self.domains.find(name));
+        if let Some(domain) = domain {
+            return files.anonymous("nvsched", domain);
         }
-        Kind::Space => super::space::open_node(&call),
-        Kind::Tsg => {
-            let file = Tsg::create(&call)?.open(&call, None);
-            kernel.anonymous("tsg", Object::Tsg(Arc::new(file)))
+        match kind(path).filter(|kind| kind.exists(l4t)).ok_or(Errno::ENOENT)? {
+            Kind::Nvmap => files.anonymous("nvmap", Arc::new(self.nvmap.open(call.process.pid()))),
+            Kind::Ctrl => ctrl::open_node(call, &self.groups),
+            Kind::Space => ioctl_as::open_node(call),
+            Kind::Tsg => {
+                let file = Tsg::create(call, &self.groups)?.open(call, None);
+                files.anonymous("tsg", Arc::new(file))
+            }
+            Kind::Channel => Channel::open_file(call, 0),
+            Kind::Debugger { profiler } => debugger::open_node(files, &self.profiling, profiler),
+            // On these chips, neither release lets a profiler belong to a context.
+            Kind::ContextProfiler => Err(Errno::EINVAL),
+            Kind::DeviceProfiler => files.anonymous("prof", Arc::new(Profiler::new(&self.profiling))),
+            Kind::Sched => self.groups.scheduling.open(files),
+            Kind::Nvsched => files.anonymous("nvsched", Arc::new(NvschedFile { domains: self.domains.clone() })),
+            Kind::CtrlFifo => self.fifo.open(files, call.process),
+            Kind::Ctxsw => self.tracer.open(files, &self.groups.scheduling),
+            Kind::Host1x => files.anonymous("host1x-fence", Arc::new(Host1x)),
+            Kind::Power => files.anonymous("power", Arc::new(Power)),
         }
-        Kind::Channel => Channel::open_file(&call, 0),
-        Kind::Debugger { profiler } => Debugger::open(kernel, profiler),
-        // On these chips, neither release lets a profiler belong to a context.
-        Kind::ContextProfiler => Err(Errno::EINVAL),
-        Kind::DeviceProfiler => kernel.anonymous("prof", Object::Profiler(Arc::new(Profiler::new(&kernel.profiling)))),
-        Kind::Sched => kernel.scheduling.open(kernel),
-        Kind::Nvsched => kernel.anonymous("nvsched", Object::Nvsched(Arc::new(NvschedFile))),
-        Kind::CtrlFifo => kernel.fifo.open(kernel, process),
-        Kind::Ctxsw => kernel.tracer.open(kernel),
-        Kind::Host1x => kernel.anonymous("host1x-fence", Object::Host1x(Arc::new(Host1x))),
-        Kind::Power => kernel.anonymous("power", Object::Power),
     }
 }

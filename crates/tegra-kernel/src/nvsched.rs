@@ -4,11 +4,12 @@
 //! these nodes. The time slice of a domain has no effect: channels take turns as they do without domains.
 
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
+use crate::files::OpenFile;
 use crate::release::PerRelease;
-use parking_lot::Mutex;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::nvsched::*;
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Arg, Errno, Node};
+use tegrarm_lock::Mutex;
 use zerocopy::{FromZeros, IntoBytes};
 
 pub(super) static TABLE: Table<NvschedFile> = Table {
@@ -25,7 +26,19 @@ pub(super) static TABLE: Table<NvschedFile> = Table {
 
 /// The open node.
 #[derive(Debug)]
-pub(super) struct NvschedFile;
+pub(super) struct NvschedFile {
+    pub domains: Arc<Domains>,
+}
+
+impl OpenFile for NvschedFile {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Nvsched)
+    }
+
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        TABLE.run(call, &self, request, arg)
+    }
+}
 
 /// A scheduling domain. Its open nodes and its groups keep it alive.
 #[derive(Debug)]
@@ -36,6 +49,9 @@ pub(super) struct Domain {
     preempt_grace_ns: u64,
     subscheduler: u32,
 }
+
+/// The node of a domain takes no calls. It can be named to groups.
+impl OpenFile for Domain {}
 
 /// Every domain, in the order in which they were made.
 #[derive(Debug, Default)]
@@ -76,14 +92,14 @@ fn check_writable(call: &Call<'_>) -> Result<(), Errno> {
     if call.read_only() { Err(Errno::EPERM) } else { Ok(()) }
 }
 
-fn create_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_create_domain) -> Reply {
+fn create_domain(call: &Call<'_>, file: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_create_domain) -> Reply {
     check_writable(call)?;
     let asked = &args.domain_params;
     if args.reserved1 != 0 || asked.reserved1 != 0 || asked.reserved2 != 0 || asked.dom_id != 0 {
         return Err(Errno::EINVAL.into());
     }
     let name = check_name(&asked.name)?;
-    let mut domains = call.kernel.domains.0.lock();
+    let mut domains = file.domains.0.lock();
     if domains.1.iter().any(|domain| domain.name == name) {
         return Err(Errno::EEXIST.into());
     }
@@ -101,12 +117,12 @@ fn create_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioc
 }
 
 /// Removes a domain. The error is `ENOENT` if it does not exist, and `EBUSY` if a node or a group keeps it.
-fn remove_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_remove_domain) -> Reply {
+fn remove_domain(call: &Call<'_>, file: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_remove_domain) -> Reply {
     check_writable(call)?;
     if args.reserved1 != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let mut domains = call.kernel.domains.0.lock();
+    let mut domains = file.domains.0.lock();
     let at = domains.1.iter().position(|domain| domain.id == args.dom_id).ok_or(Errno::ENOENT)?;
     if Arc::strong_count(&domains.1[at]) > 1 {
         return Err(Errno::EBUSY.into());
@@ -116,11 +132,11 @@ fn remove_domain(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioc
 }
 
 /// Returns the number of domains, and writes as many of them as fit to the caller's memory.
-fn query_domains(call: &Call<'_>, _: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_query_domains) -> Reply {
+fn query_domains(call: &Call<'_>, file: &Arc<NvschedFile>, args: &mut nvgpu_nvs_ioctl_query_domains) -> Reply {
     if args.reserved0 != 0 || args.reserved1 != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let domains = call.kernel.domains.0.lock().1.clone();
+    let domains = file.domains.0.lock().1.clone();
     let room = std::mem::replace(&mut args.nr, domains.len() as u32) as usize;
     if args.domains == 0 {
         return Ok(());

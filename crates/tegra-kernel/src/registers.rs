@@ -4,7 +4,7 @@
 //! the few below. An operation on any other register is refused, as the driver refuses a register that is not on its
 //! list. The names are those of the driver (`hw_timer`, `hw_top`).
 
-use super::Kernel;
+use crate::board::Board;
 use tegrarm_abi::nvgpu::debugger::*;
 
 /// The largest number of operations in one call.
@@ -14,17 +14,17 @@ pub(super) const LIMIT: u32 = 1024;
 struct Register {
     offset: u32,
     name: &'static str,
-    value: fn(&Kernel) -> u32,
+    value: fn(&Board) -> u32,
 }
 
 static REGISTERS: &[Register] = &[
-    Register { offset: 0x9400, name: "timer_time_0", value: |k| k.gpu.time_ns() as u32 & !0x1f },
-    Register { offset: 0x9410, name: "timer_time_1", value: |k| (k.gpu.time_ns() >> 32) as u32 & 0x1fff_ffff },
-    Register { offset: 0x22430, name: "top_num_gpcs", value: |k| k.chip.tpc_masks.len() as u32 },
-    Register { offset: 0x22434, name: "top_tpc_per_gpc", value: |k| k.chip.tpc_per_gpc },
-    Register { offset: 0x22438, name: "top_num_fbps", value: |k| k.chip.max_fbps },
-    Register { offset: 0x22450, name: "top_ltc_per_fbp", value: |k| k.chip.ltc_per_fbp },
-    Register { offset: 0x2245c, name: "top_slices_per_ltc", value: |k| k.chip.lts_per_ltc },
+    Register { offset: 0x9400, name: "timer_time_0", value: |b| b.gpu.time_ns() as u32 & !0x1f },
+    Register { offset: 0x9410, name: "timer_time_1", value: |b| (b.gpu.time_ns() >> 32) as u32 & 0x1fff_ffff },
+    Register { offset: 0x22430, name: "top_num_gpcs", value: |b| b.chip.tpc_masks.len() as u32 },
+    Register { offset: 0x22434, name: "top_tpc_per_gpc", value: |b| b.chip.tpc_per_gpc },
+    Register { offset: 0x22438, name: "top_num_fbps", value: |b| b.chip.max_fbps },
+    Register { offset: 0x22450, name: "top_ltc_per_fbp", value: |b| b.chip.ltc_per_fbp },
+    Register { offset: 0x2245c, name: "top_slices_per_ltc", value: |b| b.chip.lts_per_ltc },
 ];
 
 fn find(offset: u32) -> Option<&'static Register> {
@@ -102,8 +102,8 @@ pub(super) fn check(op: &nvgpu_dbg_gpu_reg_op) -> Status {
 }
 
 /// Performs an operation that passed [`check`].
-pub(super) fn read(kernel: &Kernel, op: &mut nvgpu_dbg_gpu_reg_op) {
-    let value = |offset| find(offset).map_or(0, |r| (r.value)(kernel));
+pub(super) fn read(board: &Board, op: &mut nvgpu_dbg_gpu_reg_op) {
+    let value = |offset| find(offset).map_or(0, |r| (r.value)(board));
     op.value_lo = value(op.offset);
     op.value_hi = if is_pair(op.op) { value(op.offset + 4) } else { 0 };
     if let Some(register) = find(op.offset) {

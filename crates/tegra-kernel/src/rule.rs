@@ -2,7 +2,8 @@
 //!
 //! A handler names the rule at the place where it refuses the call. The rule is kept for the thread that answers the
 //! call. It is removed when it is read, or when the thread answers the next call. `tegrarm-sim run --strace` prints it
-//! after the errno.
+//! after the errno. A thread that ends keeps no rule any more, and its variables may still make calls when they end: then
+//! nobody can read the rule, and it is not noted.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,7 +15,7 @@ thread_local! {
 
 /// Names the rule. If the call has a rule already, that one stays, because it comes from the innermost place.
 pub(crate) fn note(rule: impl Into<Cow<'static, str>>) {
-    RULE.with(|kept| {
+    let _ = RULE.try_with(|kept| {
         let before = kept.take();
         kept.set(before.or_else(|| Some(rule.into())));
     });
@@ -22,13 +23,13 @@ pub(crate) fn note(rule: impl Into<Cow<'static, str>>) {
 
 /// Forgets the rule of the call that the thread answered last.
 pub(crate) fn forget() {
-    RULE.take();
+    take();
 }
 
 /// The rule by which the kernel refused the call that this thread answered last. It is `None` if the handler named no
 /// rule.
 pub fn take() -> Option<Cow<'static, str>> {
-    RULE.take()
+    RULE.try_with(Cell::take).ok().flatten()
 }
 
 /// Writes the rule of a refused call to the diagnostics, if they are on.
@@ -36,10 +37,10 @@ pub(crate) fn log(request: u32, errno: Errno) {
     if !tracing::enabled!(target: "tegra_sim::rule", tracing::Level::DEBUG) {
         return;
     }
-    let rule = RULE.take();
+    let rule = take();
     let said = rule.as_deref().unwrap_or("the model names no rule");
     tracing::debug!(target: "tegra_sim::rule", "ioctl {request:#010x} is {errno:?}: {said}");
-    RULE.set(rule);
+    let _ = RULE.try_with(|kept| kept.set(rule));
 }
 
 /// Adds the rule to an errno.
@@ -68,5 +69,31 @@ mod tests {
         note(format!("handle {}", 3));
         forget();
         assert_eq!(take(), None);
+    }
+
+    /// A variable of a thread that uses the rule when it ends.
+    struct AtEnd;
+
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            forget();
+            note("a call of a thread that ends");
+            log(0, Errno::EINVAL);
+            assert_eq!(take(), None);
+        }
+    }
+
+    thread_local! {
+        static AT_END: AtEnd = const { AtEnd };
+    }
+
+    #[test]
+    fn a_thread_that_ends_can_be_refused() {
+        let ended = std::thread::spawn(|| {
+            // The variable is made before the rule, so that it ends after it.
+            AT_END.with(|_| ());
+            note("a call before");
+        });
+        ended.join().expect("the thread ends without a panic");
     }
 }

@@ -2,24 +2,23 @@
 //!
 //! What its ioctls do comes from nvgpu's `os/linux/sched.c`, because the rules file only names this node.
 
-use super::Kernel;
-use super::channel::CHANNELS;
+use super::board::CHANNELS;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
-use super::files::Object;
-use super::tsg::{self, Tsg};
+use super::files::{Files, OpenFile};
 use crate::process::FileId;
 use crate::release::PerRelease;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{pipe2, write};
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use tegra_mm::memfd;
 use tegrarm_abi::nvgpu::sched::*;
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Arg, Errno, Node};
+use tegrarm_lock::Mutex;
 use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<SchedFile> = Table {
@@ -45,6 +44,21 @@ pub(super) static TABLE: Table<SchedFile> = Table {
 /// The size in bytes of a bitmap that has one bit for each group.
 const BITMAP: usize = CHANNELS.next_multiple_of(64) as usize / 8;
 
+/// A group, as the manager sees it.
+pub(super) trait Group: Debug + Send + Sync {
+    /// The process that made it.
+    fn pid(&self) -> i32;
+
+    /// Answers TSG_GET_PARAMS.
+    fn parameters(&self, args: &mut nvgpu_sched_tsg_get_params_args);
+
+    /// Sets the group's time slice. The error is `EINVAL` outside of the range that the driver accepts.
+    fn set_timeslice(&self, us: u32) -> Result<(), Errno>;
+
+    /// Sets how often the group is in the runlist. The error is `EINVAL` for an unknown level.
+    fn set_interleave(&self, level: u32) -> Result<(), Errno>;
+}
+
 /// Every group, and the changes that the manager made to them.
 #[derive(Debug, Default)]
 pub(super) struct Scheduling {
@@ -68,11 +82,11 @@ impl Default for Timeslices {
 /// The groups that exist, and the changes that the manager has made.
 #[derive(Debug, Default)]
 struct Roster {
-    groups: BTreeMap<u32, Weak<Tsg>>,
+    groups: BTreeMap<u32, Weak<dyn Group>>,
     /// The groups about which the manager has not asked since they were made.
     recent: BTreeSet<u32>,
     /// The groups that the manager keeps alive.
-    held: BTreeMap<u32, Arc<Tsg>>,
+    held: BTreeMap<u32, Arc<dyn Group>>,
     /// True if only the manager may change controls.
     locked: bool,
     /// True if a group was made and the manager has not read this event.
@@ -89,7 +103,27 @@ struct Events {
 
 /// The open node.
 #[derive(Debug)]
-pub(super) struct SchedFile;
+pub(super) struct SchedFile {
+    scheduling: Arc<Scheduling>,
+}
+
+impl OpenFile for SchedFile {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Sched)
+    }
+
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        TABLE.run(call, &self, request, arg)
+    }
+
+    fn our_end(&self) -> Option<OwnedFd> {
+        self.scheduling.our_end()
+    }
+
+    fn close(&self, _: &Files) {
+        self.scheduling.close();
+    }
+}
 
 impl Events {
     fn new() -> Result<(Events, OwnedFd), Errno> {
@@ -142,7 +176,7 @@ impl Scheduling {
     }
 
     /// Opens the node. The error is `EBUSY` while it is open.
-    pub(super) fn open(&self, kernel: &Arc<Kernel>) -> Result<OwnedFd, Errno> {
+    pub(super) fn open(self: &Arc<Self>, files: &Files) -> Result<OwnedFd, Errno> {
         let mut state = self.state.lock();
         if state.events.is_some() {
             return Err(Errno::EBUSY);
@@ -154,18 +188,18 @@ impl Scheduling {
         }
         state.events = Some(events);
         drop(state);
-        kernel.enter(FileId::of(&fd)?, Object::Sched(Arc::new(SchedFile)));
+        files.enter(FileId::of(&fd)?, Arc::new(SchedFile { scheduling: self.clone() }));
         Ok(fd)
     }
 
     /// Our end of the open node's pipe, which hangs up when the program's has been closed everywhere.
-    pub(super) fn our_end(&self) -> Option<OwnedFd> {
+    fn our_end(&self) -> Option<OwnedFd> {
         let state = self.state.lock();
         memfd::stow(memfd::duplicate(&state.events.as_ref()?.post).ok()?).ok()
     }
 
     /// The last descriptor is closed.
-    pub(super) fn close(&self) {
+    fn close(&self) {
         let mut state = self.state.lock();
         state.news = state.events.take().is_some_and(|events| events.unread());
         state.locked = false;
@@ -176,10 +210,10 @@ impl Scheduling {
     }
 
     /// Notes that a group was made.
-    pub(super) fn added(&self, tsg: &Arc<Tsg>) {
+    pub(super) fn added(&self, id: u32, group: Weak<dyn Group>) {
         let mut state = self.state.lock();
-        state.groups.insert(tsg.hw.id, Arc::downgrade(tsg));
-        state.recent.insert(tsg.hw.id);
+        state.groups.insert(id, group);
+        state.recent.insert(id);
         match &state.events {
             Some(events) => events.post(),
             None => state.news = true,
@@ -200,7 +234,7 @@ impl Scheduling {
 
     /// The group that has an id. The error is `EINVAL` for an id that no group can have, and `ENXIO` for an id that no
     /// group has now.
-    fn find(&self, id: u32) -> Result<Arc<Tsg>, Errno> {
+    fn find(&self, id: u32) -> Result<Arc<dyn Group>, Errno> {
         if id >= CHANNELS {
             return Err(Errno::EINVAL);
         }
@@ -210,67 +244,66 @@ impl Scheduling {
 
     /// The process that made a group, for the trace of context switches.
     pub(super) fn owner(&self, id: u32) -> Option<i32> {
-        self.state.lock().groups.get(&id)?.upgrade().map(|tsg| tsg.pid)
+        self.state.lock().groups.get(&id)?.upgrade().map(|group| group.pid())
     }
 }
 
 /// Writes a bitmap of groups, or returns how large a bitmap is.
-fn put_bitmap(call: &Call<'_>, size: &mut u32, buffer: u64, ids: impl FnOnce(&mut Roster) -> BTreeSet<u32>) -> Reply {
+fn put_bitmap(
+    call: &Call<'_>,
+    file: &SchedFile,
+    size: &mut u32,
+    buffer: u64,
+    ids: impl FnOnce(&mut Roster) -> BTreeSet<u32>,
+) -> Reply {
     if (*size as usize) < BITMAP || buffer == 0 {
         *size = BITMAP as u32;
         call.copy_back_always.set(true);
         return Err(Errno::ENOSPC.into());
     }
     let mut bitmap = [0_u8; BITMAP];
-    for id in ids(&mut call.kernel.scheduling.state.lock()) {
+    for id in ids(&mut file.scheduling.state.lock()) {
         bitmap[id as usize / 8] |= 1 << (id % 8);
     }
     call.copy_out(buffer, &bitmap)
 }
 
-fn get_tsgs(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_get_tsgs_args) -> Reply {
-    put_bitmap(call, &mut args.size, args.buffer, |state| state.groups.keys().copied().collect())
+fn get_tsgs(call: &Call<'_>, file: &Arc<SchedFile>, args: &mut nvgpu_sched_get_tsgs_args) -> Reply {
+    put_bitmap(call, file, &mut args.size, args.buffer, |state| state.groups.keys().copied().collect())
 }
 
-fn get_recent_tsgs(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_get_tsgs_args) -> Reply {
-    put_bitmap(call, &mut args.size, args.buffer, |state| std::mem::take(&mut state.recent))
+fn get_recent_tsgs(call: &Call<'_>, file: &Arc<SchedFile>, args: &mut nvgpu_sched_get_tsgs_args) -> Reply {
+    put_bitmap(call, file, &mut args.size, args.buffer, |state| std::mem::take(&mut state.recent))
 }
 
-fn get_tsgs_by_pid(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_get_tsgs_by_pid_args) -> Reply {
+fn get_tsgs_by_pid(call: &Call<'_>, file: &Arc<SchedFile>, args: &mut nvgpu_sched_get_tsgs_by_pid_args) -> Reply {
     let pid = args.pid as i32;
-    let owned = |tsg: &Weak<Tsg>| tsg.upgrade().is_some_and(|tsg| tsg.pid == pid);
-    put_bitmap(call, &mut args.size, args.buffer, |state| {
-        state.groups.iter().filter(|(_, tsg)| owned(tsg)).map(|(id, _)| *id).collect()
+    let owned = |group: &Weak<dyn Group>| group.upgrade().is_some_and(|group| group.pid() == pid);
+    put_bitmap(call, file, &mut args.size, args.buffer, |state| {
+        state.groups.iter().filter(|(_, group)| owned(group)).map(|(id, _)| *id).collect()
     })
 }
 
-fn get_params(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_get_params_args) -> Reply {
-    let tsg = call.kernel.scheduling.find(args.tsgid)?;
-    let state = tsg.state.lock();
-    args.pid = tsg.pid as u64;
-    args.runlist_interleave = state.interleave;
-    args.timeslice = tsg.hw.timeslice_us.load(std::sync::atomic::Ordering::Relaxed);
-    // The modes belong to the context.
-    let modes = if state.has_context { (state.graphics_preempt, state.compute_preempt) } else { (0, 0) };
-    (args.graphics_preempt_mode, args.compute_preempt_mode) = modes;
+fn get_params(_: &Call<'_>, file: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_get_params_args) -> Reply {
+    file.scheduling.find(args.tsgid)?.parameters(args);
     Ok(())
 }
 
-fn set_timeslice(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_timeslice_args) -> Reply {
-    Ok(tsg::set_timeslice_of(&*call.kernel.scheduling.find(args.tsgid)?, args.timeslice)?)
+fn set_timeslice(_: &Call<'_>, file: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_timeslice_args) -> Reply {
+    Ok(file.scheduling.find(args.tsgid)?.set_timeslice(args.timeslice)?)
 }
 
-fn set_interleave(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_runlist_interleave_args) -> Reply {
-    Ok(tsg::set_interleave_of(&*call.kernel.scheduling.find(args.tsgid)?, args.runlist_interleave)?)
+fn set_interleave(_: &Call<'_>, file: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_runlist_interleave_args) -> Reply {
+    Ok(file.scheduling.find(args.tsgid)?.set_interleave(args.runlist_interleave)?)
 }
 
-fn lock_control(call: &Call<'_>, _: &Arc<SchedFile>, _: &mut ()) -> Reply {
-    call.kernel.scheduling.state.lock().locked = true;
+fn lock_control(_: &Call<'_>, file: &Arc<SchedFile>, _: &mut ()) -> Reply {
+    file.scheduling.state.lock().locked = true;
     Ok(())
 }
 
-fn unlock_control(call: &Call<'_>, _: &Arc<SchedFile>, _: &mut ()) -> Reply {
-    call.kernel.scheduling.state.lock().locked = false;
+fn unlock_control(_: &Call<'_>, file: &Arc<SchedFile>, _: &mut ()) -> Reply {
+    file.scheduling.state.lock().locked = false;
     Ok(())
 }
 
@@ -280,21 +313,21 @@ fn get_api_version(_: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_api_
 }
 
 /// Keeps a group alive until PUT_TSG or the close of the node. This is possible once for each group.
-fn get_tsg(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_refcount_args) -> Reply {
-    let tsg = call.kernel.scheduling.find(args.tsgid)?;
-    let mut state = call.kernel.scheduling.state.lock();
+fn get_tsg(_: &Call<'_>, file: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_refcount_args) -> Reply {
+    let group = file.scheduling.find(args.tsgid)?;
+    let mut state = file.scheduling.state.lock();
     if state.held.contains_key(&args.tsgid) {
         return Err(Errno::ENXIO.into());
     }
-    state.held.insert(args.tsgid, tsg);
+    state.held.insert(args.tsgid, group);
     Ok(())
 }
 
-fn put_tsg(call: &Call<'_>, _: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_refcount_args) -> Reply {
+fn put_tsg(_: &Call<'_>, file: &Arc<SchedFile>, args: &mut nvgpu_sched_tsg_refcount_args) -> Reply {
     if args.tsgid >= CHANNELS {
         return Err(Errno::EINVAL.into());
     }
-    let held = call.kernel.scheduling.state.lock().held.remove(&args.tsgid);
+    let held = file.scheduling.state.lock().held.remove(&args.tsgid);
     // The group may end here, and that must not happen under the lock.
     held.map(drop).ok_or(Errno::ENXIO.into())
 }

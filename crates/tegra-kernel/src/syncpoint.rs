@@ -2,13 +2,12 @@
 
 use super::ids::Lowest;
 use crate::release::L4t;
-use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock, Weak};
 use tegra_hw::Syncpoint;
 use tegra_mm::{Backing, SYNCPOINT_STRIDE};
 use tegrarm_kmd::Errno;
+use tegrarm_lock::Mutex;
 
 /// The number of syncpoints of the unit, which is 64 MiB of aperture
 /// (docs/hardware/nvgpu-address-space.md#get-sync-ro-map).
@@ -66,7 +65,7 @@ impl OwnedSyncpoint {
     pub(super) fn take(unit: &Arc<Syncpoints>) -> Result<OwnedSyncpoint, Errno> {
         let aperture = unit.aperture()?;
         let id = unit.ids.take().ok_or(Errno::ENOMEM)? + FIRST;
-        let syncpoint = Arc::new(Syncpoint { id, aperture, safe_step: unit.safe_step, safe: AtomicBool::new(false) });
+        let syncpoint = Arc::new(Syncpoint { id, aperture, safe_step: unit.safe_step });
         unit.owned.lock().insert(id, Arc::downgrade(&syncpoint));
         Ok(OwnedSyncpoint { syncpoint, unit: unit.clone() })
     }

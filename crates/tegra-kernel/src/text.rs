@@ -3,8 +3,6 @@
 
 mod device;
 
-pub(super) use device::DeviceState;
-
 use super::config::Refusals;
 use super::release::L4t;
 use super::{Kernel, nodes};
@@ -55,7 +53,7 @@ impl Kernel {
 
     /// The GPU's directory under `/sys/class/devfreq`.
     fn devfreq(&self) -> &'static str {
-        self.chip.devfreq[usize::from(self.config.l4t.is_r35())]
+        self.board.chip.devfreq[usize::from(self.board.config.l4t.is_r35())]
     }
 
     fn text_file(&self, path: &str) -> Result<TextFile, Errno> {
@@ -91,7 +89,7 @@ impl Kernel {
 
     /// Calls `watcher` after each change of that file, before a program can learn of the fault in another way.
     pub fn watch_faults(&self, watcher: impl Fn() + Send + Sync + 'static) {
-        self.hw.faults.watch(watcher);
+        self.board.hw.faults.watch(watcher);
     }
 
     /// The paths of the text files under `/sys`.
@@ -103,7 +101,7 @@ impl Kernel {
 
     /// The paths of the device nodes.
     pub fn node_paths(&self) -> Vec<String> {
-        nodes::paths(self).collect()
+        self.nodes.paths(self.board.config.l4t).collect()
     }
 
     /// The content of a text file of the board. For a directory it is the list of its entries, one per line.
@@ -118,24 +116,26 @@ impl Kernel {
                 return Ok(format!("{}\n", self.devfreq()));
             }
             "/dev/nvgpu/igpu0" => {
-                let names =
-                    nodes::paths(self).filter_map(|p| p.strip_prefix("/dev/nvgpu/igpu0/").map(|n| format!("{n}\n")));
+                let names = self
+                    .nodes
+                    .paths(self.board.config.l4t)
+                    .filter_map(|p| p.strip_prefix("/dev/nvgpu/igpu0/").map(|n| format!("{n}\n")));
                 return Ok(names.collect());
             }
             _ => {}
         }
-        let (min, max) = self.clocks.limits();
+        let (min, max) = self.board.clocks.limits();
         let hz = |value: u64| format!("{value}\n");
         let file = match self.text_file(path)? {
             TextFile::DevFreq(file) => file,
             TextFile::Device(attribute) => return Ok(attribute.read(self)),
         };
         Ok(match file {
-            DevFreq::Current | DevFreq::Target => hz(self.clocks.current()),
+            DevFreq::Current | DevFreq::Target => hz(self.board.clocks.current()),
             DevFreq::Min => hz(min),
             DevFreq::Max => hz(max),
             DevFreq::Available => {
-                let steps: Vec<_> = self.chip.frequencies.iter().map(u64::to_string).collect();
+                let steps: Vec<_> = self.board.chip.frequencies.iter().map(u64::to_string).collect();
                 format!("{}\n", steps.join(" "))
             }
             DevFreq::Governor => "nvhost_podgov\n".to_owned(),
@@ -159,8 +159,8 @@ impl Kernel {
         };
         let hz = || text.trim().parse::<u64>().map_err(|_| Errno::EINVAL);
         match file {
-            DevFreq::Min => self.clocks.set_min(hz()?),
-            DevFreq::Max => self.clocks.set_max(hz()?),
+            DevFreq::Min => self.board.clocks.set_min(hz()?),
+            DevFreq::Max => self.board.clocks.set_max(hz()?),
             DevFreq::Governor if text.trim() == "nvhost_podgov" => {}
             DevFreq::Governor => return Err(Errno::EINVAL),
             _ => return Err(Errno::EACCES),
@@ -169,16 +169,16 @@ impl Kernel {
     }
 
     fn meminfo(&self) -> String {
-        let (total, available) = self.nvmap.system_memory();
-        let free = if self.config.refusals == Refusals::Cve202533177 { available / 8 * 5 } else { available };
+        let (total, available) = self.nodes.nvmap.system_memory();
+        let free = if self.board.config.refusals == Refusals::Cve202533177 { available / 8 * 5 } else { available };
         let line = |name: &str, bytes: u64| format!("{name:<16}{:>8} kB\n", bytes >> 10);
         [("MemTotal:", total), ("MemFree:", free), ("MemAvailable:", available)].map(|(n, b)| line(n, b)).concat()
     }
 
     /// The file in which L4T writes its release.
     fn release_file(&self) -> String {
-        let fixed = self.config.refusals == Refusals::Cve202533177;
-        let (line, revision) = match (self.config.l4t, fixed) {
+        let fixed = self.board.config.refusals == Refusals::Cve202533177;
+        let (line, revision) = match (self.board.config.l4t, fixed) {
             (L4t::R35, _) => (35, "2.1"),
             (L4t::R35_4, false) => (35, "4.1"),
             (L4t::R35_4, true) => (35, "6.3"),

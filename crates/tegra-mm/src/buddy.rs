@@ -2,10 +2,11 @@
 //!
 //! This is a buddy allocator over a range that is not a power of two. The range is cut from the bottom into the largest
 //! blocks that fit, so the sizes of the blocks fall towards the top. The free lists are stacks, so a block that was
-//! just freed is used first, and splitting continues with the lower half. Programs see both in the addresses that they
+//! just freed is used first, and splitting continues with the lower half. Blocks that only big pages may have are kept at
+//! the other end of the lists. Programs see both in the addresses that they
 //! get (docs/hardware/nvgpu-address-space.md#va-picker).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// The smallest block: one page of 4 KiB.
 const PAGE_SHIFT: u32 = 12;
@@ -39,9 +40,9 @@ struct Node {
     class: Option<PageClass>,
     parent: Option<usize>,
     children: Option<(usize, usize)>,
-    /// The neighbours in the free list of its order.
-    newer: Option<usize>,
-    older: Option<usize>,
+    /// The neighbours in the free list of its order, on the side of the head and on the side of the tail.
+    ahead: Option<usize>,
+    behind: Option<usize>,
 }
 
 /// An allocator of GPU virtual addresses.
@@ -53,10 +54,11 @@ pub struct Buddy {
     spare: Vec<usize>,
     /// The blocks into which the range was cut, by first page.
     roots: BTreeMap<u64, usize>,
-    /// The block of each order that was freed last.
-    heads: Vec<Option<usize>>,
-    /// The used blocks by address. A dynamic allocation has one block, a fixed one can have several.
-    used: HashMap<u64, Vec<usize>>,
+    /// The head and the tail of the free list of each order. Small pages come from the head, big pages from the tail.
+    lists: Vec<(Option<usize>, Option<usize>)>,
+    /// The used blocks by address, in the order in which they are freed. A dynamic allocation has one block, a fixed
+    /// one can have several.
+    used: HashMap<u64, VecDeque<usize>>,
 }
 
 impl Buddy {
@@ -70,7 +72,7 @@ impl Buddy {
             nodes: Vec::new(),
             spare: Vec::new(),
             roots: BTreeMap::new(),
-            heads: vec![None; orders],
+            lists: vec![(None, None); orders],
             used: HashMap::new(),
         };
         let mut page = 0;
@@ -99,13 +101,14 @@ impl Buddy {
     pub fn alloc(&mut self, len: u64, class: PageClass) -> Option<u64> {
         let pages = len.div_ceil(1 << PAGE_SHIFT);
         let order = pages.checked_next_power_of_two().filter(|p| *p > 0 && pages > 0)?.ilog2();
-        let mut block = (order as usize..self.heads.len())
-            .find_map(|o| self.heads[o].filter(|&head| self.nodes[head].class.is_none_or(|c| c == class)))?;
+        let end = |o: usize| if class == PageClass::Big { self.lists[o].1 } else { self.lists[o].0 };
+        let mut block = (order as usize..self.lists.len())
+            .find_map(|o| end(o).filter(|&block| self.nodes[block].class.is_none_or(|c| c == class)))?;
         while self.nodes[block].order > order {
             block = self.split(block, class).0;
         }
         let va = self.take(block);
-        self.used.insert(va, vec![block]);
+        self.used.insert(va, VecDeque::from([block]));
         Some(va)
     }
 
@@ -123,21 +126,23 @@ impl Buddy {
         if !self.is_free(first, last) {
             return false;
         }
-        let mut pieces = Vec::new();
+        let mut pieces = VecDeque::new();
         let mut page = first;
+        // The first block is as large as both the address and the length are aligned. The others fill what remains.
+        let mut order = page.trailing_zeros().min((last - first).trailing_zeros());
         while page < last {
-            let order = page.trailing_zeros().min((last - page).ilog2());
-            match self.carve(page, order, class) {
-                Some(block) => {
-                    self.take(block);
-                    pieces.push(block);
-                }
-                None => {
-                    pieces.into_iter().rev().for_each(|block| self.release(block));
-                    return false;
-                }
+            let Some(block) = self.carve(page, order, class) else {
+                pieces.into_iter().for_each(|block| self.release(block));
+                return false;
+            };
+            self.take(block);
+            // The blocks are freed from the last to the first, except those that only big pages may have.
+            match self.nodes[block].class {
+                Some(PageClass::Big) => pieces.push_back(block),
+                _ => pieces.push_front(block),
             }
             page += 1 << order;
+            order = page.trailing_zeros().min((last - page).checked_ilog2().unwrap_or(0));
         }
         self.used.insert(base, pieces);
         true
@@ -230,7 +235,7 @@ impl Buddy {
 
     fn add(&mut self, page: u64, order: u32, parent: Option<usize>, class: Option<PageClass>) -> usize {
         let node =
-            Node { page, order, occupancy: Occupancy::Free, class, parent, children: None, newer: None, older: None };
+            Node { page, order, occupancy: Occupancy::Free, class, parent, children: None, ahead: None, behind: None };
         match self.spare.pop() {
             Some(at) => {
                 self.nodes[at] = node;
@@ -243,25 +248,36 @@ impl Buddy {
         }
     }
 
-    /// Puts a block at the head of its free list.
+    /// Puts a block into its free list: at the tail if only big pages may have it, otherwise at the head.
     fn push(&mut self, block: usize) {
+        let (head, tail) = self.lists[self.nodes[block].order as usize];
+        let last = self.nodes[block].class == Some(PageClass::Big);
+        let (ahead, behind) = if last { (tail, None) } else { (None, head) };
+        self.link(block, ahead, behind);
+    }
+
+    fn link(&mut self, block: usize, ahead: Option<usize>, behind: Option<usize>) {
         let order = self.nodes[block].order as usize;
-        let old = self.heads[order].replace(block);
-        self.nodes[block].newer = None;
-        self.nodes[block].older = old;
-        if let Some(old) = old {
-            self.nodes[old].newer = Some(block);
+        (self.nodes[block].ahead, self.nodes[block].behind) = (ahead, behind);
+        match ahead {
+            Some(ahead) => self.nodes[ahead].behind = Some(block),
+            None => self.lists[order].0 = Some(block),
+        }
+        match behind {
+            Some(behind) => self.nodes[behind].ahead = Some(block),
+            None => self.lists[order].1 = Some(block),
         }
     }
 
     fn unlink(&mut self, block: usize) {
-        let (newer, older, order) = (self.nodes[block].newer, self.nodes[block].older, self.nodes[block].order);
-        match newer {
-            Some(newer) => self.nodes[newer].older = older,
-            None => self.heads[order as usize] = older,
+        let (ahead, behind, order) = (self.nodes[block].ahead, self.nodes[block].behind, self.nodes[block].order);
+        match ahead {
+            Some(ahead) => self.nodes[ahead].behind = behind,
+            None => self.lists[order as usize].0 = behind,
         }
-        if let Some(older) = older {
-            self.nodes[older].newer = newer;
+        match behind {
+            Some(behind) => self.nodes[behind].ahead = ahead,
+            None => self.lists[order as usize].1 = ahead,
         }
     }
 }

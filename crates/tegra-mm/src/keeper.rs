@@ -12,18 +12,18 @@ use nix::errno::Errno;
 use nix::sys::signal::SigSet;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::unistd::Pid;
-use parking_lot::Mutex;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
+use tegrarm_lock::{Mutex, ProcessMutex};
 
 /// So many files are simply kept here: they come back without a switch to another thread.
 static HERE_MOST: AtomicUsize = AtomicUsize::new(256);
 static HERE: AtomicUsize = AtomicUsize::new(0);
 
 /// The keepers that hold files.
-static KEEPERS: Mutex<Vec<Weak<Keeper>>> = Mutex::new(Vec::new());
+static KEEPERS: ProcessMutex<Vec<Weak<Keeper>>> = ProcessMutex::new(Vec::new());
 
 /// An open file that is kept.
 #[derive(Debug)]

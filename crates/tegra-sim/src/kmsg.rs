@@ -1,12 +1,12 @@
 //! The kernel's log of the virtual board: what the driver says about faults of the GPU. The lines have the driver's own
 //! words where these are known.
 
-use parking_lot::Mutex;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tegra_gpu::{Gpu, LogLine};
 use tegra_kernel::Kernel;
+use tegrarm_lock::Mutex;
 
 /// The form of a log in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

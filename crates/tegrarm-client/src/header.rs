@@ -1033,6 +1033,19 @@ functions! {
     fn tegrarm_device_set_limit(device: *mut tegrarm_device, limit: NvU32, value: NvU64) -> NV_STATUS;
     /// Allocates `size` bytes that the CPU and the GPU share. All bytes are 0.
     fn tegrarm_buffer_alloc(device: *mut tegrarm_device, size: NvU64, flags: NvU32, buffer: *mut *mut tegrarm_buffer) -> NV_STATUS;
+    /// Reserves `size` bytes of the GPU's addresses for a buffer, without memory. `tegrarm_buffer_map` maps the
+    /// memory of other buffers there, so that an array can grow while its address stays. `size` is a multiple of
+    /// 4096. `*buffer` is a new handle. Free it with `tegrarm_buffer_free`, which also unmaps what is mapped.
+    fn tegrarm_buffer_reserve(device: *mut tegrarm_device, size: NvU64, buffer: *mut *mut tegrarm_buffer) -> NV_STATUS;
+    /// Maps `size` bytes of the memory of `src`, from `src_offset` on, at `offset` of `buffer`, which
+    /// `tegrarm_buffer_reserve` made. Both show the same bytes. The memory stays until it is unmapped and `src` is
+    /// freed, in any order. Both offsets and `size` are multiples of 4096. `flags` is 0 or
+    /// `TEGRARM_BUFFER_GPU_READ_ONLY`, and has an effect on this mapping alone.
+    fn tegrarm_buffer_map(buffer: *mut tegrarm_buffer, offset: NvU64, src: *mut tegrarm_buffer, src_offset: NvU64, size: NvU64, flags: NvU32) -> NV_STATUS;
+    /// Unmaps the memory that `tegrarm_buffer_map` mapped in `size` bytes from `offset` of a buffer. The addresses
+    /// stay reserved. The call waits for the work that the device was given before, because that work may use the
+    /// memory.
+    fn tegrarm_buffer_unmap(buffer: *mut tegrarm_buffer, offset: NvU64, size: NvU64) -> NV_STATUS;
     /// Makes a buffer of a dmabuf, without a copy: memory of a camera (V4L2, NvBufSurface), of an encoder, or of
     /// another process. The buffer is as large as the dmabuf.
     fn tegrarm_buffer_import(device: *mut tegrarm_device, fd: c_int, flags: NvU32, buffer: *mut *mut tegrarm_buffer) -> NV_STATUS;

@@ -3,12 +3,13 @@
 //! The GPU's and the CPU's address of memory are the same number, unless the process had the range in use; then `pointer` differs.
 
 use crate::machine::Buffer;
+use crate::mappings::Mappings;
 use crate::numbers::*;
 use crate::result::{Answer, fail};
-use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tegrarm_lock::RwLock;
 
 /// How memory came to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,14 +24,23 @@ pub enum Kind {
     Managed(u32),
     /// cuMemAllocAsync, with the handle of the pool.
     Pool(usize),
-    /// A variable of a module.
+    /// A variable of a module, with the handle of the module.
     Variable(usize),
+    /// A `__managed__` variable of a module, likewise.
+    ManagedVariable(usize),
+    /// cuMemAddressReserve.
+    Reserved,
 }
 
 impl Kind {
     /// Whether it is memory of the CPU for CUDA: a pointer of the program.
     pub fn is_host(self) -> bool {
         matches!(self, Kind::Host(_) | Kind::Registered(_))
+    }
+
+    /// Whether it is managed memory, which the program uses by the GPU's address.
+    pub fn is_managed(self) -> bool {
+        matches!(self, Kind::Managed(_) | Kind::ManagedVariable(_))
     }
 }
 
@@ -52,6 +62,41 @@ pub struct Allocation {
     pub start: u64,
     /// The memory itself.
     pub buffer: Buffer,
+    /// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which changes nothing: the copies that are synchronous have always finished.
+    pub sync_memops: AtomicBool,
+    /// What is mapped there, if it consists of reserved addresses.
+    pub mappings: Option<Mappings>,
+}
+
+impl Allocation {
+    /// Fails if a range is not inside, or if the program may not read it, or, if `writes`, not write it.
+    pub fn check(&self, offset: u64, size: u64, writes: bool) -> Answer {
+        if offset.checked_add(size).is_none_or(|end| end > self.size) {
+            let (at, start, all) = (self.address + offset, self.address, self.size);
+            fail!(
+                CUDA_ERROR_INVALID_VALUE,
+                "{size} bytes from {at:#x} are outside the allocation of {all} bytes at {start:#x}"
+            );
+        }
+        match &self.mappings {
+            Some(mappings) => mappings.check(offset, size, writes),
+            None => Ok(()),
+        }
+    }
+
+    /// The memory that a byte of the allocation belongs to: the address of its first byte, its size and its number.
+    pub fn piece(&self, offset: u64) -> (u64, u64, u64) {
+        match self.mappings.as_ref().and_then(|mappings| mappings.find(offset)) {
+            Some((start, mapping)) => (self.address + start, mapping.size, mapping.memory.id),
+            None => (self.address, self.size, self.id),
+        }
+    }
+}
+
+/// A number that no other allocation has.
+pub fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// By the GPU's address. Memory of the CPU whose two addresses differ is there too, under the GPU's.
@@ -59,27 +104,54 @@ static BY_ADDRESS: RwLock<BTreeMap<u64, Arc<Allocation>>> = RwLock::new(BTreeMap
 
 /// Adds memory: `size` bytes of a buffer, `start` bytes from its beginning.
 pub fn add(context: usize, kind: Kind, buffer: Buffer, start: u64, size: u64) -> Arc<Allocation> {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
     let made = Arc::new(Allocation {
         context,
         kind,
         address: buffer.address + start,
         pointer: buffer.pointer + start as usize,
         size,
-        id: NEXT.fetch_add(1, Ordering::Relaxed),
+        id: next_id(),
         start,
         buffer,
+        sync_memops: AtomicBool::new(false),
+        mappings: matches!(kind, Kind::Reserved).then(Mappings::default),
     });
     BY_ADDRESS.write().insert(made.address, made.clone());
     made
 }
 
-/// The memory at an address of the GPU, and the offset there.
+/// Adds memory that was taken out of the table.
+pub fn restore(memory: Arc<Allocation>) -> Arc<Allocation> {
+    memory.sync_memops.store(false, Ordering::Relaxed);
+    BY_ADDRESS.write().insert(memory.address, memory.clone());
+    memory
+}
+
+/// The memory at an address of the GPU, and the offset there. Reserved addresses are memory where some is mapped.
 pub fn find(address: u64) -> Option<(Arc<Allocation>, u64)> {
+    let (found, offset) = find_any(address)?;
+    let is_memory = found.mappings.as_ref().is_none_or(|mappings| mappings.find(offset).is_some());
+    is_memory.then_some((found, offset))
+}
+
+/// The memory or the reserved addresses at an address of the GPU.
+fn find_any(address: u64) -> Option<(Arc<Allocation>, u64)> {
     let map = BY_ADDRESS.read();
     let (_, found) = map.range(..=address).next_back()?;
     let offset = address - found.address;
     (offset < found.size).then(|| (found.clone(), offset))
+}
+
+/// The reserved addresses that a range is inside of, and the offset there.
+pub fn find_reserved(address: u64, size: u64) -> Answer<(Arc<Allocation>, u64)> {
+    match find_any(address) {
+        Some((found, offset))
+            if found.kind == Kind::Reserved && offset.checked_add(size).is_some_and(|end| end <= found.size) =>
+        {
+            Ok((found, offset))
+        }
+        _ => fail!(CUDA_ERROR_INVALID_VALUE, "{size:#x} bytes at {address:#x} are not inside of reserved addresses"),
+    }
 }
 
 /// The memory at a pointer of the program.
@@ -104,17 +176,18 @@ pub fn get(address: u64) -> Answer<(Arc<Allocation>, u64)> {
     }
 }
 
-/// The memory of `size` bytes at an address of the GPU, or an error.
-pub fn get_range(address: u64, size: u64) -> Answer<(Arc<Allocation>, u64)> {
+/// The memory of `size` bytes at an address of the GPU, which may be read, or, if `writes`, written; or an error.
+pub fn get_range(address: u64, size: u64, writes: bool) -> Answer<(Arc<Allocation>, u64)> {
     let (found, offset) = get(address)?;
-    if offset.checked_add(size).is_none_or(|end| end > found.size) {
-        let (start, all) = (found.address, found.size);
-        fail!(
-            CUDA_ERROR_INVALID_VALUE,
-            "{size} bytes from {address:#x} are outside the allocation of {all} bytes at {start:#x}"
-        );
-    }
+    found.check(offset, size, writes)?;
     Ok((found, offset))
+}
+
+/// The reserved addresses of a context: the first one, and how many.
+pub fn reserved_of(context: usize) -> Vec<(u64, u64)> {
+    let map = BY_ADDRESS.read();
+    let of_it = map.values().filter(|one| one.context == context && one.kind == Kind::Reserved);
+    of_it.map(|one| (one.address, one.size)).collect()
 }
 
 /// Takes memory out of the table, by its first address.

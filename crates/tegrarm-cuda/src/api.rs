@@ -1,9 +1,47 @@
-//! Libraries that are loaded at run time: libtegrarm, when cuInit is called, and compilers.
+//! Libraries that are loaded at run time: libtegrarm, when cuInit is called, and compilers. Whether cuInit was called is known here too.
 #![allow(unsafe_code)]
 
+use crate::numbers::CUDA_ERROR_NOT_INITIALIZED;
+use crate::result::{Answer, Error};
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether cuInit was called in this process.
+static INITIALIZED: AtomicBool = AtomicBool::new(false);
+/// Whether the process is a child that has not called cuInit yet.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Fails if cuInit was not called in this process.
+#[inline]
+pub fn initialized() -> Answer {
+    if !INITIALIZED.load(Ordering::Acquire) {
+        return Err(Error::new(CUDA_ERROR_NOT_INITIALIZED, "call cuInit first, also in a child after fork".to_owned()));
+    }
+    Ok(())
+}
+
+/// cuInit begins. Says whether the process is a child that has to forget what its parent had.
+pub fn start() -> bool {
+    extern "C" fn forget() {
+        INITIALIZED.store(false, Ordering::Release);
+        FORKED.store(true, Ordering::Release);
+    }
+    static ONCE: Once = Once::new();
+    // A child does not have the contexts of its parent: every call but cuInit fails there, as with NVIDIA's driver.
+    ONCE.call_once(|| {
+        // SAFETY: `forget` only stores numbers, which a child may do.
+        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+    });
+    FORKED.swap(false, Ordering::AcqRel)
+}
+
+/// cuInit has done its work.
+pub fn started() {
+    INITIALIZED.store(true, Ordering::Release);
+}
 
 /// Where this library is, with symbolic links followed.
 pub fn own_path() -> Option<PathBuf> {

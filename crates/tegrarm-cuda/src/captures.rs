@@ -1,73 +1,17 @@
 //! Capture: work that streams are given becomes nodes of a graph.
-//!
-//! A stream takes part from cuStreamBeginCapture on, or from when it waits for an event of a stream that takes part. What a graph cannot
-//! have, such as waiting for the stream, makes the capture invalid: it ends without a graph.
 
-use crate::context::{CONTEXTS, Context};
-use crate::events::{Captured, Event};
+use crate::capturing::{ALL, COUNT, Capture, Captured, MODE, Mark, any, check_legacy, of};
+use crate::context::{CONTEXTS, stream_of};
 use crate::graphs::{self, Operation};
 use crate::numbers::*;
-use crate::result::{Answer, Error, fail};
-use crate::streams::{Kind, Stream};
-use parking_lot::Mutex;
-use std::cell::Cell;
-use std::collections::BTreeMap;
+use crate::order::{Kind, Stream};
+use crate::pointers::Ptr;
+use crate::result::{Answer, fail};
+use crate::topology::plain;
+use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::thread::ThreadId;
-
-/// How many captures there are, so that a program without one does not look for it.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-static ALL: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
-
-thread_local! {
-    /// The mode of this thread, which cuThreadExchangeStreamCaptureMode changes.
-    static MODE: Cell<u32> = const { Cell::new(CU_STREAM_CAPTURE_MODE_GLOBAL) };
-}
-
-/// A capture.
-pub struct Capture {
-    /// The number that cuStreamGetCaptureInfo gives.
-    pub id: u64,
-    /// The handle of its graph.
-    pub graph: usize,
-    /// Whether the graph is the capture's own, and not one that the program made.
-    own: bool,
-    context: usize,
-    /// The number of the stream in which it began.
-    origin: u64,
-    mode: u32,
-    thread: ThreadId,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    invalid: bool,
-    /// The streams that take part, by their numbers.
-    tips: BTreeMap<u64, Tip>,
-}
-
-/// What the next node of a stream waits for.
-struct Tip {
-    kind: Kind,
-    nodes: Vec<usize>,
-    /// A word of zeroes for each node: what CUgraphEdgeData is for a dependency without anything special.
-    edges: Vec<u64>,
-}
-
-impl Tip {
-    fn set(&mut self, nodes: Vec<usize>) {
-        self.edges = vec![0; nodes.len()];
-        self.nodes = nodes;
-    }
-
-    fn extend(&mut self, more: &[usize]) {
-        let mut nodes = self.nodes.clone();
-        nodes.extend(more.iter().filter(|node| !self.nodes.contains(node)));
-        self.set(nodes);
-    }
-}
+use std::sync::atomic::{AtomicU64, Ordering};
+use tegrarm_lock::Mutex;
 
 /// What cuStreamGetCaptureInfo says.
 pub struct Info {
@@ -85,62 +29,11 @@ pub struct Info {
     pub count: usize,
 }
 
-impl Capture {
-    fn invalidate(&self) {
-        self.state.lock().invalid = true;
-    }
-
-    fn check(&self) -> Answer {
-        if self.state.lock().invalid {
-            return Err(Error::plain(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED));
-        }
-        Ok(())
-    }
-
-    /// Changes what the next node of a stream waits for.
-    fn with_tip<T>(&self, stream: &Stream, change: impl FnOnce(&mut Tip) -> T) -> T {
-        let mut state = self.state.lock();
-        let new = || Tip { kind: stream.kind, nodes: Vec::new(), edges: Vec::new() };
-        change(state.tips.entry(stream.id).or_insert_with(new))
-    }
-
-    /// Adds a node, for which the next one of the stream waits.
-    fn add(&self, stream: &Stream, operation: Operation) -> Answer {
-        let after = self.with_tip(stream, |tip| tip.nodes.clone());
-        let node = graphs::add(self.graph, after, operation)?;
-        self.with_tip(stream, |tip| tip.set(vec![node]));
-        Ok(())
-    }
-}
-
-/// Whether there is a capture.
-fn any() -> bool {
-    COUNT.load(Ordering::Acquire) != 0
-}
-
-/// The capture in which a stream takes part.
-pub fn of(stream: &Stream) -> Option<Arc<Capture>> {
-    if !any() {
-        return None;
-    }
-    ALL.lock().iter().find(|capture| capture.state.lock().tips.contains_key(&stream.id)).cloned()
-}
-
-/// Fails if the stream is the legacy default stream, and a stream that waits for it takes part in a capture.
-fn check_legacy(stream: &Stream) -> Answer {
-    if stream.kind != Kind::Legacy || !any() {
-        return Ok(());
-    }
-    for capture in ALL.lock().iter().filter(|capture| capture.context == stream.context) {
-        let mut state = capture.state.lock();
-        if state.tips.values().any(|tip| tip.kind == Kind::Blocking) {
-            state.invalid = true;
-            fail!(
-                CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-                "work for the legacy default stream waits for all blocking streams, and one of them is being captured"
-            );
-        }
-    }
+/// Adds a node to the graph of a capture, for which the next one of the stream waits.
+fn add(capture: &Capture, stream: &Stream, operation: Operation) -> Answer {
+    let after = capture.with_tip(stream, |tip| tip.nodes.clone());
+    let node = graphs::add(capture.graph, after, operation)?;
+    capture.with_tip(stream, |tip| tip.set(vec![node]));
     Ok(())
 }
 
@@ -153,82 +46,33 @@ pub fn take(stream: &Stream, operation: impl FnOnce() -> Answer<Operation>) -> A
     check_legacy(stream)?;
     let Some(capture) = of(stream) else { return Ok(false) };
     capture.check()?;
-    capture.add(stream, operation()?)?;
+    add(&capture, stream, operation()?)?;
     Ok(true)
 }
 
-/// Fails if the stream takes part in a capture, which then is invalid.
-#[inline]
-pub fn forbid(stream: &Stream) -> Answer {
-    if !any() {
-        return Ok(());
-    }
-    forbid_captured(stream)
-}
-
-fn forbid_captured(stream: &Stream) -> Answer {
-    check_legacy(stream)?;
-    let Some(capture) = of(stream) else { return Ok(()) };
-    capture.invalidate();
-    fail!(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "a stream that is being captured cannot do this")
-}
-
-/// Fails if a stream of the context takes part in a capture, which then is invalid.
-pub fn forbid_in(context: &Context) -> Answer {
-    if !any() {
-        return Ok(());
-    }
-    let Some(capture) = ALL.lock().iter().find(|capture| capture.context == context.handle).cloned() else {
-        return Ok(());
-    };
-    capture.invalidate();
-    fail!(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "a stream of the context is being captured")
-}
-
-/// Fails if a capture forbids what may wait for the GPU, such as allocations. The capture then is invalid.
-pub fn forbid_unsafe() -> Answer {
-    let own = MODE.get();
-    if !any() || own == CU_STREAM_CAPTURE_MODE_RELAXED {
-        return Ok(());
-    }
-    let me = std::thread::current().id();
-    let forbids = |capture: &&Arc<Capture>| match capture.mode {
-        CU_STREAM_CAPTURE_MODE_RELAXED => false,
-        CU_STREAM_CAPTURE_MODE_GLOBAL if own == CU_STREAM_CAPTURE_MODE_GLOBAL => true,
-        _ => capture.thread == me,
-    };
-    let Some(capture) = ALL.lock().iter().find(forbids).cloned() else { return Ok(()) };
-    capture.invalidate();
-    fail!(
-        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-        "the call may wait for the GPU, and a capture in the mode {} forbids it: use CU_STREAM_CAPTURE_MODE_RELAXED",
-        capture.mode
-    )
-}
-
 /// Records an event in a stream that takes part in a capture. Says whether it does.
-pub fn record(stream: &Stream, event: &Event, external: Option<usize>) -> Answer<bool> {
+pub fn record(stream: &Stream, event: &Mark, external: Option<usize>) -> Answer<bool> {
     if let Some(handle) = external {
         return take(stream, || Ok(Operation::Record(handle)));
     }
     check_legacy(stream)?;
     let Some(capture) = of(stream) else {
-        event.captured(None);
+        event.set(None);
         return Ok(false);
     };
     capture.check()?;
     let nodes = capture.with_tip(stream, |tip| tip.nodes.clone());
-    event.captured(Some(Captured { capture: capture.id, nodes }));
+    event.set(Some(Captured { capture: capture.id, nodes }));
     Ok(true)
 }
 
 /// Lets a stream wait for an event, if one of the two belongs to a capture. Says whether one does.
-pub fn wait(stream: &Stream, event: &Event, external: Option<usize>) -> Answer<bool> {
+pub fn wait(stream: &Stream, event: &Mark, external: Option<usize>) -> Answer<bool> {
     if let Some(handle) = external {
         return take(stream, || Ok(Operation::Wait(handle)));
     }
     check_legacy(stream)?;
-    let (own, theirs) = (of(stream), event.is_captured());
+    let (own, theirs) = (of(stream), event.get());
     let Some(theirs) = theirs else {
         let Some(capture) = own else { return Ok(false) };
         capture.check()?;
@@ -256,15 +100,6 @@ pub fn wait(stream: &Stream, event: &Event, external: Option<usize>) -> Answer<b
     }
     capture.with_tip(stream, |tip| tip.extend(&theirs.nodes));
     Ok(true)
-}
-
-/// Fails if an event was last recorded in a stream that takes part in a capture.
-pub fn forbid_event(event: &Event) -> Answer {
-    let Some(theirs) = event.is_captured() else { return Ok(()) };
-    if let Some(capture) = ALL.lock().iter().find(|capture| capture.id == theirs.capture) {
-        capture.invalidate();
-    }
-    fail!(CUDA_ERROR_CAPTURED_EVENT, "the event was recorded in a stream that was being captured")
 }
 
 /// A stream ends. A capture that began in it ends too, and another one in which it takes part is invalid.
@@ -385,17 +220,13 @@ pub mod rows {
     //! The functions of captures.
 
     use super::*;
-    use crate::pointers::Ptr;
-    use crate::streams::find;
-    use crate::topology::plain;
-    use std::ffi::c_void;
 
     pub fn cuStreamBeginCapture(stream: usize) -> Answer {
         cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL)
     }
 
     pub fn cuStreamBeginCapture_v2(stream: usize, mode: u32) -> Answer {
-        begin(&find(stream)?.1, mode, None)
+        begin(&stream_of(stream)?.1, mode, None)
     }
 
     pub fn cuStreamBeginCaptureToGraph(
@@ -412,23 +243,23 @@ pub mod rows {
         for node in &nodes {
             graphs::of_graph(graph, *node)?;
         }
-        begin(&find(stream)?.1, mode, Some((graph, nodes)))
+        begin(&stream_of(stream)?.1, mode, Some((graph, nodes)))
     }
 
     pub fn cuStreamEndCapture(stream: usize, graph: Ptr<usize>) -> Answer {
-        let ended = end(&find(stream)?.1);
+        let ended = end(&stream_of(stream)?.1);
         graph.set_any(*ended.as_ref().unwrap_or(&0));
         ended.map(drop)
     }
 
     pub fn cuStreamIsCapturing(stream: usize, status: Ptr<u32>) -> Answer {
         status.present("captureStatus")?;
-        status.set(info(&find(stream)?.1)?.status, "captureStatus")
+        status.set(info(&stream_of(stream)?.1)?.status, "captureStatus")
     }
 
     pub fn cuStreamGetCaptureInfo(stream: usize, status: Ptr<u32>, id: Ptr<usize>) -> Answer {
         status.present("captureStatus_out")?;
-        let info = info(&find(stream)?.1)?;
+        let info = info(&stream_of(stream)?.1)?;
         id.set_any(info.id as usize);
         status.set(info.status, "captureStatus_out")
     }
@@ -442,7 +273,7 @@ pub mod rows {
         count: Ptr<usize>,
     ) -> Answer {
         cuStreamGetCaptureInfo(stream, status, id)?;
-        let info = info(&find(stream)?.1)?;
+        let info = info(&stream_of(stream)?.1)?;
         graph.set_any(info.graph);
         nodes.set_any(info.nodes);
         count.set_any(info.count);
@@ -459,12 +290,12 @@ pub mod rows {
         count: Ptr<usize>,
     ) -> Answer {
         cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, count)?;
-        edges.set_any(info(&find(stream)?.1)?.edges);
+        edges.set_any(info(&stream_of(stream)?.1)?.edges);
         Ok(())
     }
 
     pub fn cuStreamUpdateCaptureDependencies(stream: usize, nodes: Ptr<usize>, count: usize, flags: u32) -> Answer {
-        let (_, stream) = find(stream)?;
+        let (_, stream) = stream_of(stream)?;
         let Some(capture) = of(&stream) else { fail!(CUDA_ERROR_ILLEGAL_STATE, "the stream is not being captured") };
         capture.check()?;
         let nodes = nodes.list(count, "dependencies")?;

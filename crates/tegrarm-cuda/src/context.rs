@@ -1,27 +1,46 @@
 //! Contexts: a device of libtegrarm, with everything that a program makes on it. Each thread has a stack of them.
 
 use crate::allocations;
-use crate::captures;
+use crate::capturing;
+use crate::guard::per_thread_default;
 use crate::handles::Handles;
-use crate::machine::{Device, FOREVER, Queue};
+use crate::machine::{self, Buffer, Device, FOREVER, Queue};
 use crate::numbers::*;
+use crate::order::{Kind, Order, PER_THREAD, STREAMS, Stream, priority_of_queue};
 use crate::result::{Answer, Error, fail};
 use crate::stack;
-use crate::streams::{Kind, Order, STREAMS, Stream};
-use crate::structures::ContextParameters;
-use parking_lot::Mutex;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use tegrarm_lock::Mutex;
 
 /// All contexts.
 pub static CONTEXTS: Handles<Context> = Handles::new(1, "context", CUDA_ERROR_INVALID_CONTEXT);
 /// The primary context of the only GPU.
-static PRIMARY: Mutex<Primary> = Mutex::new(Primary { users: 0, flags: 0, handle: 0 });
+pub static PRIMARY: Mutex<Primary> = Mutex::new(Primary { users: 0, flags: 0, handle: 0, for_memory: false });
 
-struct Primary {
-    users: u32,
-    flags: u32,
-    handle: usize,
+/// Who uses the primary context.
+pub struct Primary {
+    /// How often it was retained.
+    pub users: u32,
+    /// The flags that it has, or will have.
+    pub flags: u32,
+    /// Its handle, which may have ended.
+    pub handle: usize,
+    /// Whether the library itself is one of the users, for memory that a program makes without a context.
+    for_memory: bool,
+}
+
+impl Primary {
+    /// Adds a user. Returns the handle.
+    pub fn retain(&mut self) -> Answer<usize> {
+        if CONTEXTS.find(self.handle).is_none() {
+            let handle = Context::make(self.flags, 3020, true)?.handle;
+            *self = Primary { users: 0, flags: self.flags, handle, for_memory: false };
+        }
+        self.users += 1;
+        Ok(self.handle)
+    }
 }
 
 /// The most queues that a context takes from the GPU. More streams than that share them, which only makes them wait more.
@@ -56,9 +75,8 @@ pub struct Context {
 
 impl Context {
     /// Makes a context and gives it a handle.
-    fn make(flags: u32, version: u32, primary: bool) -> Answer<Arc<Context>> {
+    pub fn make(flags: u32, version: u32, primary: bool) -> Answer<Arc<Context>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        crate::driver::initialized()?;
         let device = Device::open(0)?;
         let queue = Arc::new(device.queue()?);
         let (_, context) = CONTEXTS.add_with(|handle| {
@@ -80,21 +98,6 @@ impl Context {
             }
         })?;
         Ok(context)
-    }
-
-    /// Ends a context with everything that belongs to it.
-    fn end(handle: usize) -> Answer {
-        let context = CONTEXTS.remove(handle)?;
-        context.on_stack.close_and_wait();
-        let _ = context.synchronize();
-        captures::forget(handle);
-        crate::modules::forget(handle);
-        crate::events::forget(handle);
-        STREAMS.remove_all(|stream| stream.context == handle);
-        *context.order.lock() = Order::default();
-        allocations::forget(handle);
-        stack::change(|stack| stack.retain(|at| at.handle != handle));
-        Ok(())
     }
 
     /// Fails if a fault stopped the context before.
@@ -122,6 +125,28 @@ impl Context {
             self.on_stack.close();
         }
         Error::new(first.err().unwrap_or(code), fault.sentence)
+    }
+
+    /// Allocates memory.
+    pub fn alloc(&self, kind: allocations::Kind, size: usize) -> Answer<Arc<allocations::Allocation>> {
+        self.alive()?;
+        if size == 0 {
+            fail!(CUDA_ERROR_INVALID_VALUE, "an allocation of 0 bytes");
+        }
+        let buffer = Buffer::alloc(&self.device, size as u64, 0)?;
+        if matches!(kind, allocations::Kind::Managed(_)) && buffer.pointer as u64 != buffer.address {
+            fail!(
+                CUDA_ERROR_OUT_OF_MEMORY,
+                "the process uses the addresses that managed memory would have for the GPU"
+            );
+        }
+        Ok(allocations::add(self.handle, kind, buffer, 0, size as u64))
+    }
+
+    /// The context ends: it has no streams any more.
+    pub fn forget_streams(&self) {
+        STREAMS.remove_all(|stream| stream.context == self.handle);
+        *self.order.lock() = Order::default();
     }
 
     /// The legacy default stream.
@@ -179,7 +204,7 @@ impl Context {
     /// Gives a stream work: after the work of the legacy default stream, or, for that stream, after that of all streams that wait for it.
     pub fn submit(&self, stream: &Stream, work: impl FnOnce(&Queue) -> Answer<u64>) -> Answer<u64> {
         self.alive()?;
-        captures::forbid(stream)?;
+        capturing::forbid(stream)?;
         // The lock is held until the work has its fence, so that the order of two threads is one order.
         let order = self.order.lock();
         self.told(order.before(stream).and_then(|()| {
@@ -193,7 +218,7 @@ impl Context {
     /// Waits until a stream has done everything that it was given, and everything that its next work would wait for.
     pub fn settle(&self, stream: &Stream) -> Answer {
         self.alive()?;
-        captures::forbid(stream)?;
+        capturing::forbid(stream)?;
         for fence in self.pending(stream) {
             self.wait(fence)?;
         }
@@ -203,7 +228,7 @@ impl Context {
     /// Whether a stream has done everything.
     pub fn settled(&self, stream: &Stream) -> Answer<bool> {
         self.alive()?;
-        captures::forbid(stream)?;
+        capturing::forbid(stream)?;
         for fence in self.pending(stream) {
             if !self.told(self.device.passed(fence))? {
                 return Ok(false);
@@ -247,7 +272,8 @@ impl Context {
 /// Forgets the contexts of the parent, in a child after fork(2). Its thread is the only one.
 pub fn begin_anew() {
     stack::change(Vec::clear);
-    *PRIMARY.lock() = Primary { users: 0, flags: 0, handle: 0 };
+    machine::begin_anew();
+    *PRIMARY.lock() = Primary { users: 0, flags: 0, handle: 0, for_memory: false };
 }
 
 /// The handle of the thread's current context, or 0.
@@ -257,7 +283,6 @@ pub fn current_handle() -> usize {
 
 /// The thread's current context.
 pub fn current() -> Answer<Arc<Context>> {
-    crate::driver::initialized()?;
     match current_handle() {
         0 => fail!(CUDA_ERROR_INVALID_CONTEXT, "this thread has no current context: call cuCtxSetCurrent"),
         handle => match CONTEXTS.find(handle) {
@@ -267,205 +292,75 @@ pub fn current() -> Answer<Arc<Context>> {
     }
 }
 
+/// The thread's current context, or without one the primary context, which then stays until it is reset.
+pub fn current_or_primary() -> Answer<Arc<Context>> {
+    if current_handle() != 0 {
+        return current();
+    }
+    let mut primary = PRIMARY.lock();
+    if !primary.for_memory || CONTEXTS.find(primary.handle).is_none() {
+        primary.retain()?;
+        primary.for_memory = true;
+    }
+    CONTEXTS.get(primary.handle)
+}
+
 /// The context with this handle, or the current one if it is 0.
 pub fn context(handle: usize) -> Answer<Arc<Context>> {
-    crate::driver::initialized()?;
     if handle == 0 { current() } else { CONTEXTS.get(handle) }
 }
 
-/// The flags that a context can have.
-const FLAGS: u32 = CU_CTX_SCHED_MASK
-    | CU_CTX_MAP_HOST
-    | CU_CTX_LMEM_RESIZE_TO_MAX
-    | CU_CTX_COREDUMP_ENABLE
-    | CU_CTX_USER_COREDUMP_ENABLE
-    | CU_CTX_SYNC_MEMOPS;
-
-fn check_flags(flags: u32) -> Answer {
-    if flags & !FLAGS != 0 || (flags & CU_CTX_SCHED_MASK).count_ones() > 1 {
-        fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of a context");
+/// The context and the stream that a handle means.
+pub fn stream_of(handle: usize) -> Answer<(Arc<Context>, Arc<Stream>)> {
+    if handle > PER_THREAD {
+        let stream = STREAMS.get(handle)?;
+        return Ok((context(stream.context)?, stream));
     }
-    Ok(())
+    let context = current()?;
+    let stream = if handle == PER_THREAD || handle == 0 && per_thread_default() {
+        of_thread(&context)?
+    } else {
+        context.legacy()?
+    };
+    Ok((context, stream))
 }
 
-pub mod rows {
-    //! The functions of contexts.
+/// Waits until the stream that a handle means has done its work.
+pub fn settle(handle: usize) -> Answer {
+    let (context, stream) = stream_of(handle)?;
+    context.settle(&stream)
+}
 
-    use super::*;
-    use crate::device::check_device;
-    use crate::pointers::Ptr;
-    use std::ffi::c_void;
+thread_local! {
+    /// The default streams of this thread. They end with it.
+    static OWN: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
+}
 
-    pub fn cuCtxCreate_v2(pctx: Ptr<usize>, flags: u32, dev: i32) -> Answer {
-        create(pctx, flags, dev, 3020)
-    }
+struct Own {
+    stream: Arc<Stream>,
+}
 
-    pub fn cuCtxCreate_v3(pctx: Ptr<usize>, affinity: Ptr<c_void>, count: i32, flags: u32, dev: i32) -> Answer {
-        if count != 0 || !affinity.is_null() {
-            fail!(CUDA_ERROR_NOT_SUPPORTED, "a context for a part of the SMs, which needs MPS");
-        }
-        create(pctx, flags, dev, 11040)
-    }
-
-    pub fn cuCtxCreate_v4(pctx: Ptr<usize>, params: Ptr<c_void>, flags: u32, dev: i32) -> Answer {
-        if !params.is_null() {
-            check_parameters(params.cast::<ContextParameters>().get("ctxCreateParams")?)?;
-        }
-        create(pctx, flags, dev, 12050)
-    }
-
-    fn check_parameters(given: ContextParameters) -> Answer {
-        match (given.affinities, given.affinity_count, given.graphics) {
-            (0, 0, 0) => Ok(()),
-            (0, _, 0) | (1.., _, 1..) => fail!(CUDA_ERROR_INVALID_VALUE, "{given:?} contradicts itself"),
-            _ => fail!(CUDA_ERROR_NOT_SUPPORTED, "{given:?}: a part of the SMs, or graphics"),
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(context) = CONTEXTS.find(self.stream.context) {
+            context.remove(&self.stream);
         }
     }
+}
 
-    fn create(pctx: Ptr<usize>, flags: u32, dev: i32, version: u32) -> Answer {
-        check_device(dev)?;
-        pctx.present("pctx")?;
-        check_flags(flags)?;
-        let context = Context::make(flags, version, false)?;
-        stack::change(|stack| stack.push(context.on_stack.clone()));
-        pctx.set(context.handle, "pctx")
+/// This thread's default stream in a context.
+fn of_thread(context: &Arc<Context>) -> Answer<Arc<Stream>> {
+    if OWN.try_with(|_| ()).is_err() {
+        fail!(CUDA_ERROR_INVALID_CONTEXT, "the thread ends, and its default streams have ended");
     }
-
-    pub fn cuCtxDestroy_v2(ctx: usize) -> Answer {
-        crate::driver::initialized()?;
-        if CONTEXTS.get(ctx)?.primary {
-            fail!(CUDA_ERROR_INVALID_CONTEXT, "the primary context ends with cuDevicePrimaryCtxRelease");
+    OWN.with_borrow_mut(|own| {
+        if let Some(own) = own.iter().find(|own| own.stream.context == context.handle) {
+            return Ok(own.stream.clone());
         }
-        Context::end(ctx)
-    }
-
-    pub fn cuCtxAttach(pctx: Ptr<usize>, flags: u32) -> Answer {
-        if flags != 0 {
-            fail!(CUDA_ERROR_INVALID_VALUE, "flags {flags:#x}");
-        }
-        pctx.set(current()?.handle, "pctx")
-    }
-
-    pub fn cuCtxDetach(ctx: usize) -> Answer {
-        context(ctx).map(drop)
-    }
-
-    pub fn cuCtxPushCurrent_v2(ctx: usize) -> Answer {
-        crate::driver::initialized()?;
-        let context = CONTEXTS.get(ctx)?;
-        stack::change(|stack| stack.push(context.on_stack.clone()));
-        Ok(())
-    }
-
-    pub fn cuCtxPopCurrent_v2(pctx: Ptr<usize>) -> Answer {
-        crate::driver::initialized()?;
-        match stack::change(Vec::pop) {
-            Some(context) => {
-                pctx.set_any(context.handle);
-                Ok(())
-            }
-            None => fail!(CUDA_ERROR_INVALID_CONTEXT, "this thread's stack of contexts is empty"),
-        }
-    }
-
-    pub fn cuCtxSetCurrent(ctx: usize) -> Answer {
-        crate::driver::initialized()?;
-        let context = if ctx == 0 { None } else { Some(CONTEXTS.get(ctx)?.on_stack.clone()) };
-        stack::change(|stack| {
-            stack.pop();
-            stack.extend(context);
-        });
-        Ok(())
-    }
-
-    pub fn cuCtxGetCurrent(pctx: Ptr<usize>) -> Answer {
-        crate::driver::initialized()?;
-        pctx.set(current_handle(), "pctx")
-    }
-
-    pub fn cuCtxGetDevice(device: Ptr<i32>) -> Answer {
-        current()?;
-        device.set(0, "device")
-    }
-
-    pub fn cuCtxGetDevice_v2(device: Ptr<i32>, ctx: usize) -> Answer {
-        context(ctx)?;
-        device.set(0, "device")
-    }
-
-    pub fn cuCtxGetFlags(flags: Ptr<u32>) -> Answer {
-        flags.set(current()?.flags.load(Ordering::Relaxed), "flags")
-    }
-
-    pub fn cuCtxSetFlags(flags: u32) -> Answer {
-        check_flags(flags)?;
-        current()?.flags.store(flags, Ordering::Relaxed);
-        Ok(())
-    }
-
-    pub fn cuCtxGetId(ctx: usize, id: Ptr<u64>) -> Answer {
-        id.set(context(ctx)?.id, "ctxId")
-    }
-
-    pub fn cuCtxGetApiVersion(ctx: usize, version: Ptr<u32>) -> Answer {
-        version.set(context(ctx)?.version, "version")
-    }
-
-    pub fn cuCtxSynchronize() -> Answer {
-        cuCtxSynchronize_v2(0)
-    }
-
-    pub fn cuCtxSynchronize_v2(ctx: usize) -> Answer {
-        let context = context(ctx)?;
-        captures::forbid_in(&context)?;
-        context.synchronize()
-    }
-
-    pub fn cuDevicePrimaryCtxRetain(pctx: Ptr<usize>, dev: i32) -> Answer {
-        check_device(dev)?;
-        pctx.present("pctx")?;
-        let mut primary = PRIMARY.lock();
-        if CONTEXTS.find(primary.handle).is_none() {
-            *primary =
-                Primary { users: 0, flags: primary.flags, handle: Context::make(primary.flags, 3020, true)?.handle };
-        }
-        primary.users += 1;
-        pctx.set(primary.handle, "pctx")
-    }
-
-    pub fn cuDevicePrimaryCtxRelease_v2(dev: i32) -> Answer {
-        check_device(dev)?;
-        let mut primary = PRIMARY.lock();
-        if primary.users == 0 || CONTEXTS.find(primary.handle).is_none() {
-            fail!(CUDA_ERROR_INVALID_CONTEXT, "nobody retains the primary context");
-        }
-        primary.users -= 1;
-        if primary.users == 0 { Context::end(primary.handle) } else { Ok(()) }
-    }
-
-    pub fn cuDevicePrimaryCtxReset_v2(dev: i32) -> Answer {
-        check_device(dev)?;
-        let mut primary = PRIMARY.lock();
-        primary.users = 0;
-        if CONTEXTS.find(primary.handle).is_some() { Context::end(primary.handle) } else { Ok(()) }
-    }
-
-    pub fn cuDevicePrimaryCtxSetFlags_v2(dev: i32, flags: u32) -> Answer {
-        check_device(dev)?;
-        check_flags(flags)?;
-        let mut primary = PRIMARY.lock();
-        primary.flags = flags;
-        if let Some(context) = CONTEXTS.find(primary.handle) {
-            context.flags.store(flags, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    pub fn cuDevicePrimaryCtxGetState(dev: i32, flags: Ptr<u32>, active: Ptr<i32>) -> Answer {
-        check_device(dev)?;
-        let primary = PRIMARY.lock();
-        flags.present("flags")?;
-        active.set(CONTEXTS.find(primary.handle).is_some().into(), "active")?;
-        flags.set(primary.flags, "flags")
-    }
+        let queue = context.queue(priority_of_queue(0))?;
+        let stream = Arc::new(Stream::new(PER_THREAD, context.handle, Kind::Blocking, 0, queue));
+        context.add(stream.clone());
+        own.push(Own { stream: stream.clone() });
+        Ok(stream)
+    })
 }

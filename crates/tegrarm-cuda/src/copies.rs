@@ -1,17 +1,17 @@
 //! Copies: of one row, of rows, of layers.
 
+use crate::context::{settle, stream_of};
 use crate::numbers::*;
 use crate::pointers::Ptr;
 use crate::result::{Answer, fail};
 use crate::shapes::{End, Shape, Side, reach};
-use crate::streams::find;
-use crate::structures::{Memcpy2d, Memcpy3d};
+use crate::structures::{CopyAttributes, Memcpy2d, Memcpy3d};
 use crate::works::{Work, give};
 use std::ffi::c_void;
 
 /// Gives a copy to a stream. One of memory of the CPU has finished when this returns, if `waits`.
 fn run(shape: Shape, stream: usize, waits: bool) -> Answer {
-    let (context, stream) = find(stream)?;
+    let (context, stream) = stream_of(stream)?;
     let with_host = shape.to.is_host() || shape.from.is_host();
     give(&context, &stream, &Work::Copy(shape))?;
     if waits && with_host { context.settle(&stream) } else { Ok(()) }
@@ -33,7 +33,7 @@ struct Described {
 }
 
 impl Described {
-    fn end(&self, [width, rows, layers]: [usize; 3]) -> Answer<End> {
+    fn end(&self, [width, rows, layers]: [usize; 3], writes: bool) -> Answer<End> {
         let (side, base) = match self.kind {
             CU_MEMORYTYPE_HOST => (Side::Host, self.host),
             CU_MEMORYTYPE_DEVICE => (Side::Device, self.device),
@@ -51,7 +51,7 @@ impl Described {
         else {
             fail!(CUDA_ERROR_INVALID_VALUE, "the position {x}, {y}, {z} of a copy")
         };
-        End::at(side, address, reach(width, rows, layers, pitch, height)?, pitch, height)
+        End::at(side, address, reach(width, rows, layers, pitch, height)?, [pitch, height], writes)
     }
 }
 
@@ -77,7 +77,8 @@ pub fn shape_of(copy: &Memcpy3d) -> Answer<Shape> {
         pitch: copy.dst_pitch,
         height: copy.dst_height,
     };
-    Ok(Shape { to: to.end(size)?, from: from.end(size)?, width: copy.width, rows: copy.height, layers: copy.depth })
+    let (to, from) = (to.end(size, true)?, from.end(size, false)?);
+    Ok(Shape { to, from, width: copy.width, rows: copy.height, layers: copy.depth })
 }
 
 /// The shape that `CUDA_MEMCPY2D` describes.
@@ -99,7 +100,8 @@ fn shape_of_rows(copy: &Memcpy2d) -> Answer<Shape> {
         pitch: copy.dst_pitch,
         height: 0,
     };
-    Ok(Shape { to: to.end(size)?, from: from.end(size)?, width: copy.width, rows: copy.height, layers: 1 })
+    let (to, from) = (to.end(size, true)?, from.end(size, false)?);
+    Ok(Shape { to, from, width: copy.width, rows: copy.height, layers: 1 })
 }
 
 fn rows_of(copy: Ptr<c_void>, stream: usize, waits: bool) -> Answer {
@@ -153,7 +155,7 @@ pub mod rows {
 
     pub fn cuMemcpyPeer(to: u64, to_context: usize, from: u64, from_context: usize, size: usize) -> Answer {
         cuMemcpyPeerAsync(to, to_context, from, from_context, size, 0)?;
-        crate::streams::rows::cuStreamSynchronize(0)
+        settle(0)
     }
 
     /// Both contexts are of the one GPU that there is. The work that the other context has is waited for first.
@@ -196,7 +198,7 @@ pub mod rows {
 
     pub fn cuMemcpy3DPeer(copy: Ptr<c_void>) -> Answer {
         cuMemcpy3DPeerAsync(copy, 0)?;
-        crate::streams::rows::cuStreamSynchronize(0)
+        settle(0)
     }
 
     pub fn cuMemcpy3DPeerAsync(copy: Ptr<c_void>, stream: usize) -> Answer {
@@ -210,7 +212,26 @@ pub mod rows {
         layers_of(copy, stream, false)
     }
 
-    /// Attributes are hints of where memory is, which the addresses say too.
+    /// When the sources of a batch may be read: fails unless the attributes are for all copies and have values of CUDA's. The places of
+    /// memory are hints, and the addresses say them too.
+    fn check_batch(attributes: &[CopyAttributes], first: &[usize], count: usize) -> Answer {
+        for (index, one) in attributes.iter().enumerate() {
+            let orders = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM..=CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+            if !orders.contains(&one.order) || one.flags & !CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE != 0 {
+                fail!(CUDA_ERROR_INVALID_VALUE, "the access order {} with the flags {:#x}", one.order, one.flags);
+            }
+            let follows = if index == 0 { first[0] == 0 } else { first[index] > first[index - 1] };
+            if !follows || first[index] >= count {
+                fail!(
+                    CUDA_ERROR_INVALID_VALUE,
+                    "the attributes {index} begin with the copy {} of {count}",
+                    first[index]
+                );
+            }
+        }
+        Ok(())
+    }
+
     #[allow(clippy::too_many_arguments, reason = "it is cuda.h's")]
     pub fn cuMemcpyBatchAsync_v2(
         to: Ptr<u64>,
@@ -218,7 +239,7 @@ pub mod rows {
         sizes: Ptr<usize>,
         count: usize,
         attributes: Ptr<c_void>,
-        _indices: Ptr<usize>,
+        indices: Ptr<usize>,
         attribute_count: usize,
         stream: usize,
     ) -> Answer {
@@ -228,9 +249,15 @@ pub mod rows {
         if stream <= 1 {
             fail!(CUDA_ERROR_INVALID_VALUE, "a batch of copies cannot be given to the legacy default stream");
         }
+        let attributes = attributes.cast::<CopyAttributes>().list(attribute_count, "attrs")?;
+        check_batch(&attributes, &indices.list(attribute_count, "attrsIdxs")?, count)?;
         let (to, from, sizes) = (to.list(count, "dsts")?, from.list(count, "srcs")?, sizes.list(count, "sizes")?);
         for ((to, from), size) in to.into_iter().zip(from).zip(sizes) {
             line((Unified, to), (Unified, from), size, stream, false)?;
+        }
+        // Sources that are read during the call may change after it.
+        if attributes.iter().any(|one| one.order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL) {
+            settle(stream)?;
         }
         Ok(())
     }

@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 
 /// Fails if there is no device with this number.
 pub fn check_device(device: i32) -> Answer {
-    crate::driver::initialized()?;
     if device != 0 {
         fail!(CUDA_ERROR_INVALID_DEVICE, "there is no device {device}: a Tegra has device 0 alone");
     }
@@ -22,6 +21,12 @@ pub fn profile() -> Answer<&'static Profile> {
     }
     let profile = machine::profile(0)?;
     Ok(PROFILE.get_or_init(|| profile))
+}
+
+/// The architecture of the GPU, as the names of compilers have it: 87.
+pub fn arch() -> Answer<u32> {
+    let version = profile()?.sm_version;
+    Ok((version >> 8) * 10 + (version & 0xFF))
 }
 
 /// The identifier that an integrated GPU has in place of one on a PCI bus, as NVIDIA's driver on a Jetson writes it.
@@ -43,7 +48,6 @@ pub mod rows {
     }
 
     pub fn cuDeviceGetCount(count: Ptr<i32>) -> Answer {
-        crate::driver::initialized()?;
         count.set(machine::count()? as i32, "count")
     }
 
@@ -106,7 +110,6 @@ pub mod rows {
     }
 
     pub fn cuDeviceGetByPCIBusId(device: Ptr<i32>, id: Ptr<c_char>) -> Answer {
-        crate::driver::initialized()?;
         device.present("dev")?;
         let id = id.text("pciBusId")?;
         // NVML writes the domain with eight digits, and it may be left out.
@@ -123,20 +126,16 @@ pub mod rows {
         can.set(0, "canAccessPeer")
     }
 
-    pub fn cuDeviceGetP2PAttribute(_value: Ptr<i32>, attribute: u32, from: i32, to: i32) -> Answer {
+    pub fn cuDeviceGetP2PAttribute(value: Ptr<i32>, attribute: u32, from: i32, to: i32) -> Answer {
+        value.present("value")?;
+        let known =
+            CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK..=CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED;
+        if !known.contains(&attribute) {
+            fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {attribute} between two devices");
+        }
         check_device(from)?;
         check_device(to)?;
-        fail!(CUDA_ERROR_INVALID_DEVICE, "the attribute {attribute} between two devices: there is only one")
-    }
-
-    pub fn cuCtxEnablePeerAccess(peer: usize, _flags: u32) -> Answer {
-        crate::context::context(peer)?;
-        fail!(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "there is one device, and so no peer")
-    }
-
-    pub fn cuCtxDisablePeerAccess(peer: usize) -> Answer {
-        crate::context::context(peer)?;
-        fail!(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "there is one device, and so no peer")
+        fail!(CUDA_ERROR_INVALID_DEVICE, "the attribute {attribute} between a device and itself: there is only one")
     }
 
     pub fn cuDeviceGetExecAffinitySupport(supported: Ptr<i32>, kind: u32, device: i32) -> Answer {

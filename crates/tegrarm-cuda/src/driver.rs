@@ -1,46 +1,13 @@
 //! The driver as a whole: cuInit, versions, names of errors.
 
 use crate::api;
+use crate::context::begin_anew;
 use crate::machine;
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// The version that cuDriverGetVersion gives: that of the newest header that the table was made of.
 pub const VERSION: i32 = 13050;
-/// The process for which cuInit was called, or 0.
-static INITIALIZED: AtomicU32 = AtomicU32::new(0);
-/// Whether the process is a child that has not called cuInit yet.
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-/// Fails if cuInit was not called in this process.
-#[inline]
-pub fn initialized() -> Answer {
-    if INITIALIZED.load(Ordering::Acquire) == 0 {
-        return Err(Error::new(CUDA_ERROR_NOT_INITIALIZED, "call cuInit first, also in a child after fork".to_owned()));
-    }
-    Ok(())
-}
-
-#[allow(unsafe_code)]
-fn start() {
-    extern "C" fn forget() {
-        INITIALIZED.store(0, Ordering::Release);
-        FORKED.store(true, Ordering::Release);
-    }
-    static ONCE: Once = Once::new();
-    // A child does not have the contexts of its parent: every call but cuInit fails there, as with NVIDIA's driver.
-    ONCE.call_once(|| {
-        // SAFETY: `forget` only stores a number, which a child may do.
-        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
-    });
-    if FORKED.swap(false, Ordering::AcqRel) {
-        // NVIDIA's driver stays unusable in a child. Here cuInit begins anew, without what the parent had.
-        crate::context::begin_anew();
-    }
-    INITIALIZED.store(1, Ordering::Release);
-}
 
 pub mod rows {
     //! The functions of the driver as a whole.
@@ -61,7 +28,13 @@ pub mod rows {
         }
         match machine::count() {
             Ok(0) => fail!(CUDA_ERROR_NO_DEVICE, "there is no GPU"),
-            Ok(_) => start(),
+            Ok(_) => {
+                if api::start() {
+                    // NVIDIA's driver stays unusable in a child. Here cuInit begins anew, without what the parent had.
+                    begin_anew();
+                }
+                api::started();
+            }
             Err(error) => {
                 crate::log::say(crate::log::Level::Notice, error.text.as_deref().unwrap_or("the GPU cannot be opened"));
                 return Err(error);

@@ -1,14 +1,15 @@
 //! Events: points in the work of streams, with their times.
 
 use crate::captures;
-use crate::context::{CONTEXTS, Context, context, current};
+use crate::capturing::{self, Mark};
+use crate::context::{CONTEXTS, Context, context, current, stream_of};
 use crate::handles::Handles;
 use crate::machine::Stamp;
 use crate::numbers::*;
+use crate::order::Stream;
 use crate::result::{Answer, Error, fail};
-use crate::streams::{self, Stream};
-use parking_lot::Mutex;
 use std::sync::Arc;
+use tegrarm_lock::Mutex;
 
 /// All events.
 pub static EVENTS: Handles<Event> = Handles::new(3, "event", CUDA_ERROR_INVALID_HANDLE);
@@ -21,16 +22,7 @@ pub struct Event {
     /// The fence of what it was recorded behind, or 0 if it never was.
     fence: Mutex<u64>,
     /// The capture in which it was recorded last, if it was one.
-    captured: Mutex<Option<Captured>>,
-}
-
-/// A record of an event in a stream that is being captured.
-#[derive(Clone)]
-pub struct Captured {
-    /// The number of the capture.
-    pub capture: u64,
-    /// The nodes behind which it was recorded.
-    pub nodes: Vec<usize>,
+    pub mark: Mark,
 }
 
 /// Ends the events of a context.
@@ -43,14 +35,9 @@ impl Event {
         CONTEXTS.find(self.context).ok_or_else(|| Error::plain(CUDA_ERROR_CONTEXT_IS_DESTROYED))
     }
 
-    /// Keeps in which capture it was recorded last.
-    pub fn captured(&self, captured: Option<Captured>) {
-        *self.captured.lock() = captured;
-    }
-
-    /// The capture in which it was recorded last.
-    pub fn is_captured(&self) -> Option<Captured> {
-        self.captured.lock().clone()
+    /// Whether it has a time.
+    pub fn has_time(&self) -> bool {
+        self.stamp.is_some()
     }
 
     /// Whether the work has finished. An event that was never recorded has.
@@ -116,7 +103,7 @@ pub mod rows {
                 context: context.handle,
                 stamp,
                 fence: Mutex::new(0),
-                captured: Mutex::new(None),
+                mark: Mark::default(),
             }))?,
             "phEvent",
         )
@@ -132,11 +119,11 @@ pub mod rows {
 
     fn record(event: usize, stream: usize, external: Option<usize>) -> Answer {
         let event = EVENTS.get(event)?;
-        let (context, stream) = streams::find(stream)?;
+        let (context, stream) = stream_of(stream)?;
         if event.context != context.handle {
             fail!(CUDA_ERROR_INVALID_HANDLE, "the event and the stream belong to two contexts");
         }
-        if captures::record(&stream, &event, external)? {
+        if captures::record(&stream, &event.mark, external)? {
             return Ok(());
         }
         record_in(&context, &stream, &event)
@@ -151,15 +138,15 @@ pub mod rows {
 
     pub fn cuEventQuery(event: usize) -> Answer {
         let event = EVENTS.get(event)?;
-        captures::forbid_event(&event)?;
-        captures::forbid_unsafe()?;
+        event.mark.forbid()?;
+        capturing::forbid_unsafe()?;
         if event.passed()? { Ok(()) } else { Err(Error::plain(CUDA_ERROR_NOT_READY)) }
     }
 
     pub fn cuEventSynchronize(event: usize) -> Answer {
         let event = EVENTS.get(event)?;
-        captures::forbid_event(&event)?;
-        captures::forbid_unsafe()?;
+        event.mark.forbid()?;
+        capturing::forbid_unsafe()?;
         let (context, fence) = (event.context()?, *event.fence.lock());
         context.alive()?;
         if fence == 0 { Ok(()) } else { context.wait(fence) }
@@ -168,8 +155,8 @@ pub mod rows {
     pub fn cuEventElapsedTime_v2(time: Ptr<f32>, start: usize, end: usize) -> Answer {
         time.present("pMilliseconds")?;
         let (start, end) = (EVENTS.get(start)?, EVENTS.get(end)?);
-        captures::forbid_event(&start)?;
-        captures::forbid_event(&end)?;
+        start.mark.forbid()?;
+        end.mark.forbid()?;
         let (Some(first), Some(last)) = (&start.stamp, &end.stamp) else {
             fail!(CUDA_ERROR_INVALID_HANDLE, "an event was made with CU_EVENT_DISABLE_TIMING")
         };
@@ -184,13 +171,13 @@ pub mod rows {
 
     pub fn cuCtxRecordEvent(ctx: usize, event: usize) -> Answer {
         let (context, event) = (context(ctx)?, EVENTS.get(event)?);
-        captures::forbid_in(&context)?;
+        capturing::forbid_in(context.handle)?;
         record_in(&context, &*context.legacy()?, &event)
     }
 
     pub fn cuCtxWaitEvent(ctx: usize, event: usize) -> Answer {
         let (context, event) = (context(ctx)?, EVENTS.get(event)?);
-        captures::forbid_in(&context)?;
+        capturing::forbid_in(context.handle)?;
         for stream in context.streams() {
             wait_in(&context, &stream, &event)?;
         }

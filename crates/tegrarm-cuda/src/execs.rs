@@ -7,12 +7,12 @@ use crate::context::Context;
 use crate::graphs::{self, GRAPHS, Operation, Step};
 use crate::handles::Handles;
 use crate::numbers::*;
+use crate::order::Stream;
 use crate::replays::Way;
 use crate::result::{Answer, fail};
-use crate::streams::Stream;
-use crate::user_objects::Kept;
-use parking_lot::Mutex;
+use crate::user_objects::AllKept;
 use std::collections::HashMap;
+use tegrarm_lock::Mutex;
 
 /// All executable graphs.
 pub static EXECS: Handles<Exec> = Handles::new(12, "executable graph", CUDA_ERROR_INVALID_VALUE);
@@ -26,7 +26,7 @@ pub struct Exec {
     /// The nodes.
     plan: Mutex<Plan>,
     /// The user objects of the graph.
-    _kept: Vec<Kept>,
+    _kept: AllKept,
 }
 
 /// The nodes of an executable graph, and how they go to a stream.
@@ -194,8 +194,9 @@ pub mod rows {
 
     use super::*;
     use crate::captures;
+    use crate::capturing;
+    use crate::context::stream_of;
     use crate::pointers::Ptr;
-    use crate::streams::find;
     use crate::structures::{InstantiateParameters, UpdateResult};
     use std::ffi::{c_char, c_void};
     use std::sync::Arc;
@@ -222,7 +223,7 @@ pub mod rows {
         let params = params.cast::<InstantiateParameters>();
         let mut given = params.get("instantiateParams")?;
         if given.flags & u64::from(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0 {
-            find(given.stream)?;
+            stream_of(given.stream)?;
         }
         let made = cuGraphInstantiateWithFlags(exec, graph, given.flags);
         given.error_node = 0;
@@ -242,12 +243,12 @@ pub mod rows {
     /// An executable graph has nothing that has to be brought to the GPU before its launch.
     pub fn cuGraphUpload(exec: usize, stream: usize) -> Answer {
         EXECS.get(exec)?;
-        captures::forbid(&find(stream)?.1)
+        capturing::forbid(&stream_of(stream)?.1)
     }
 
     pub fn cuGraphLaunch(exec: usize, stream: usize) -> Answer {
         let exec = EXECS.get(exec)?;
-        let (context, stream) = find(stream)?;
+        let (context, stream) = stream_of(stream)?;
         if captures::take(&stream, || Ok(Operation::Child(graphs::of_steps(&exec.plan.lock().steps)?)))? {
             return Ok(());
         }

@@ -230,6 +230,18 @@ fn unpack(bytes: &[u8], position: usize, entry: &Entry) -> Answer<Vec<u8>> {
 
 /// The names of the kernels of a cubin, in the order of its symbols.
 pub fn kernels(cubin: &[u8]) -> Vec<String> {
+    // A function (2) that is an entry: the bit 0x10 of the symbol's `st_other`.
+    symbols(cubin, |info, other| info & 0xF == 2 && other & 0x10 != 0)
+}
+
+/// The names of the `__managed__` variables of a cubin.
+pub fn managed(cubin: &[u8]) -> Vec<String> {
+    // An object (1) with the bit 4 of `st_other`, above those of ELF's visibility.
+    symbols(cubin, |info, other| info & 0xF == 1 && other & 4 != 0)
+}
+
+/// The names of the symbols with such an `st_info` and `st_other` that a section has.
+fn symbols(cubin: &[u8], wanted: impl Fn(u8, u8) -> bool) -> Vec<String> {
     let word = |offset: usize| Some(u32::from_le_bytes(*cubin.get(offset..)?.first_chunk()?));
     let long = |offset: usize| Some(u64::from_le_bytes(*cubin.get(offset..)?.first_chunk()?) as usize);
     let half = |offset: usize| Some(usize::from(u16::from_le_bytes(*cubin.get(offset..)?.first_chunk()?)));
@@ -241,8 +253,7 @@ pub fn kernels(cubin: &[u8]) -> Vec<String> {
         let mut names = Vec::new();
         for symbol in (first..first.checked_add(bytes)?).step_by(24) {
             let (info, other) = (*cubin.get(symbol + 4)?, *cubin.get(symbol + 5)?);
-            // A function (2) that is an entry: the bit 0x10 of the symbol's `st_other`.
-            if info & 0xF == 2 && other & 0x10 != 0 && half(symbol + 6)? != 0 {
+            if wanted(info, other) && half(symbol + 6)? != 0 {
                 let text = cubin.get(strings + word(symbol)? as usize..)?;
                 let end = text.iter().position(|byte| *byte == 0)?;
                 names.push(String::from_utf8_lossy(&text[..end]).into_owned());

@@ -1,11 +1,11 @@
 //! Fills: values of 1, 2 or 4 bytes, in one row or in several.
 
-use crate::allocations::{self, Kind};
+use crate::allocations;
+use crate::context::{settle, stream_of};
 use crate::numbers::*;
 use crate::result::{Answer, fail};
-use crate::shapes::reach;
-use crate::streams::find;
-use crate::works::{Fill, Work, give};
+use crate::shapes::{Fill, reach};
+use crate::works::{Work, give};
 
 /// A fill of `rows` rows of `width` values.
 pub fn described(address: u64, pitch: usize, value: u32, size: usize, width: usize, rows: usize) -> Answer<Fill> {
@@ -17,7 +17,7 @@ pub fn described(address: u64, pitch: usize, value: u32, size: usize, width: usi
     }
     let Some(row) = width.checked_mul(size) else { fail!(CUDA_ERROR_INVALID_VALUE, "{width} values of {size} bytes") };
     let bytes = reach(row, rows, 1, if rows > 1 { pitch } else { row }, rows)?;
-    let to = allocations::get_range(address, bytes as u64)?;
+    let to = allocations::get_range(address, bytes as u64, true)?;
     Ok(Fill { to, pitch, width, rows, value, size })
 }
 
@@ -28,7 +28,7 @@ fn run(address: u64, pitch: usize, value: u32, size: usize, [width, rows]: [usiz
         return Ok(());
     }
     let fill = described(address, pitch, value, size, width, rows)?;
-    let (context, stream) = find(stream)?;
+    let (context, stream) = stream_of(stream)?;
     give(&context, &stream, &Work::Fill(fill))
 }
 
@@ -36,10 +36,7 @@ fn run(address: u64, pitch: usize, value: u32, size: usize, [width, rows]: [usiz
 fn run_now(address: u64, pitch: usize, value: u32, size: usize, counts: [usize; 2]) -> Answer {
     run(address, pitch, value, size, counts, 0)?;
     match allocations::find(address) {
-        Some((memory, _)) if memory.kind.is_host() || matches!(memory.kind, Kind::Managed(_)) => {
-            let (context, stream) = find(0)?;
-            context.settle(&stream)
-        }
+        Some((memory, _)) if memory.kind.is_host() || memory.kind.is_managed() => settle(0),
         _ => Ok(()),
     }
 }

@@ -1,17 +1,19 @@
-//! Functions: kernels of modules, and their attributes.
+//! Functions: kernels of modules, their attributes, and launches that are kept.
 
 use crate::context::{CONTEXTS, Context};
+use crate::device::{arch, profile};
 use crate::kernels::{Kernel, KernelAttributes};
-use crate::libraries::KERNELS;
 use crate::machine::Size;
-use crate::modules::Module;
 use crate::numbers::*;
-use crate::result::{Answer, Error, fail};
-use parking_lot::RwLock;
+use crate::order::Stream;
+use crate::pointers::{Ptr, at, copy_bytes};
+use crate::result::{Answer, fail};
+use crate::structures::Attributes;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use tegrarm_lock::RwLock;
 
 /// All functions. The handle of a function is that of its kernel in libtegrarm, so that a launch can be given to libtegrarm as it is.
 pub static FUNCTIONS: Functions = Functions(RwLock::new(BTreeMap::new()));
@@ -73,12 +75,11 @@ pub struct Function {
 }
 
 impl Function {
-    /// A function of a module.
-    pub fn new(module: &Module, name: CString, kernel: Kernel) -> Answer<Function> {
+    /// A function of a module, which has a context: their handles.
+    pub fn new((module, context): (usize, usize), name: CString, kernel: Kernel) -> Answer<Function> {
         let attributes = kernel.attributes()?;
         let layout: Answer<Vec<_>> = (0..attributes.parameters).map(|index| kernel.parameter(index)).collect();
         let dynamic = AtomicI32::new(SHARED.saturating_sub(attributes.shared_size) as i32);
-        let (module, context) = (module.handle, module.context);
         Ok(Function {
             module,
             context,
@@ -128,8 +129,7 @@ impl Function {
             );
         }
         if cooperative {
-            let room = u64::from(self.kernel.blocks_per_sm(block, shared)?)
-                * u64::from(crate::device::profile()?.compute_units);
+            let room = u64::from(self.kernel.blocks_per_sm(block, shared)?) * u64::from(profile()?.compute_units);
             let blocks = u64::from(grid[0]) * u64::from(grid[1]) * u64::from(grid[2]);
             if blocks > room {
                 fail!(
@@ -158,7 +158,7 @@ impl Function {
             }
             CU_FUNC_ATTRIBUTE_NUM_REGS => known.registers as i32,
             // The cubin does not say from which PTX it was made: the newest is the one of the GPU itself.
-            CU_FUNC_ATTRIBUTE_PTX_VERSION | CU_FUNC_ATTRIBUTE_BINARY_VERSION => crate::modules::arch()? as i32,
+            CU_FUNC_ATTRIBUTE_PTX_VERSION | CU_FUNC_ATTRIBUTE_BINARY_VERSION => arch()? as i32,
             CU_FUNC_ATTRIBUTE_CACHE_MODE_CA => 0,
             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES => self.dynamic.load(Ordering::Relaxed),
             CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT => self.carveout.load(Ordering::Relaxed),
@@ -200,83 +200,109 @@ impl Function {
     }
 }
 
-/// The function of a handle, which may be that of a kernel of a library too.
-pub fn function(handle: usize) -> Answer<Arc<Function>> {
-    if let Some(function) = FUNCTIONS.find(handle) {
-        return Ok(function);
-    }
-    if handle == 0 {
-        return Err(Error::new(CUDA_ERROR_INVALID_HANDLE, "the function is NULL".to_owned()));
-    }
-    KERNELS.get(handle)?.function().and_then(|handle| FUNCTIONS.get(handle))
+/// The keys of the array `extra`: CU_LAUNCH_PARAM_BUFFER_POINTER and CU_LAUNCH_PARAM_BUFFER_SIZE.
+const BUFFER_POINTER: usize = 1;
+const BUFFER_SIZE: usize = 2;
+
+/// Where the values of the parameters are: one address for each, in an array of the caller or in a list made here.
+pub enum Values {
+    /// An array of the caller.
+    Array(usize),
+    /// A list.
+    List(Vec<usize>),
 }
 
-pub mod rows {
-    //! The functions of functions.
-
-    use super::*;
-    use crate::pointers::Ptr;
-
-    pub fn cuFuncGetAttribute(value: Ptr<i32>, attribute: u32, handle: usize) -> Answer {
-        value.present("pi")?;
-        value.set(function(handle)?.attribute(attribute)?, "pi")
-    }
-
-    pub fn cuFuncSetAttribute(handle: usize, attribute: u32, value: i32) -> Answer {
-        function(handle)?.set_attribute(attribute, value)
-    }
-
-    pub fn cuFuncSetCacheConfig(handle: usize, config: u32) -> Answer {
-        if config > CU_FUNC_CACHE_PREFER_EQUAL {
-            fail!(CUDA_ERROR_INVALID_VALUE, "the cache configuration {config}");
+/// Finds the values of the parameters of a launch.
+pub fn values(function: &Function, params: Ptr<usize>, extra: Ptr<usize>) -> Answer<Values> {
+    match (params.is_null(), extra.is_null()) {
+        (false, false) => fail!(CUDA_ERROR_INVALID_VALUE, "{:?}: kernelParams and extra are both given", function.name),
+        (false, true) => Ok(Values::Array(params.address())),
+        (true, true) if function.layout.is_empty() => Ok(Values::List(Vec::new())),
+        (true, true) => {
+            fail!(
+                CUDA_ERROR_INVALID_VALUE,
+                "{:?} has {} parameters, and no values are given",
+                function.name,
+                function.layout.len()
+            )
         }
-        function(handle).map(drop)
+        (true, false) => packed(function, extra),
     }
+}
 
-    pub fn cuFuncSetSharedMemConfig(handle: usize, config: u32) -> Answer {
-        if config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE {
-            fail!(CUDA_ERROR_INVALID_VALUE, "the configuration {config} of shared memory");
+/// The values in a buffer that `extra` names.
+fn packed(function: &Function, extra: Ptr<usize>) -> Answer<Values> {
+    let (mut buffer, mut size, mut place) = (0, 0, extra.address());
+    loop {
+        let (key, value) = (at::<usize>(place).get("extra")?, place + size_of::<usize>());
+        match key {
+            0 => break,
+            BUFFER_POINTER => buffer = at::<usize>(value).get("extra")?,
+            BUFFER_SIZE => size = at::<usize>(at::<usize>(value).get("extra")?).get("the size of the parameters")?,
+            other => fail!(CUDA_ERROR_INVALID_VALUE, "the key {other} in extra"),
         }
-        function(handle).map(drop)
+        place += 2 * size_of::<usize>();
     }
-
-    pub fn cuFuncGetModule(module: Ptr<usize>, handle: usize) -> Answer {
-        module.present("hmod")?;
-        module.set(function(handle)?.module, "hmod")
+    let needed = function.layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0) as usize;
+    if size < needed || (buffer == 0 && needed != 0) {
+        fail!(CUDA_ERROR_INVALID_VALUE, "{:?} has {needed} bytes of parameters, and {size} are given", function.name);
     }
+    Ok(Values::List(function.layout.iter().map(|(offset, _)| buffer + *offset as usize).collect()))
+}
 
-    /// The name stays valid for as long as the function does.
-    pub fn cuFuncGetName(name: Ptr<usize>, handle: usize) -> Answer {
-        name.present("name")?;
-        name.set(function(handle)?.name.as_ptr() as usize, "name")
-    }
+/// A launch that is kept, with the values of its parameters.
+pub struct Launch {
+    /// The function or kernel as the program named it.
+    pub handle: usize,
+    /// The function.
+    pub function: Arc<Function>,
+    /// Its size.
+    pub size: Size,
+    /// The attributes that the program gave.
+    pub attributes: Attributes,
+    /// The address of the value of each parameter, in `_values`.
+    pub addresses: Vec<usize>,
+    _values: Vec<u64>,
+}
 
-    pub fn cuFuncGetParamInfo(handle: usize, index: usize, offset: Ptr<usize>, size: Ptr<usize>) -> Answer {
-        offset.present("paramOffset")?;
-        let function = function(handle)?;
-        let Some((at, bytes)) = function.layout.get(index) else {
-            return Err(Error::plain(CUDA_ERROR_INVALID_VALUE));
+impl Launch {
+    /// Keeps a launch.
+    pub fn keep(
+        handle: usize,
+        function: Arc<Function>,
+        size: Size,
+        params: Ptr<usize>,
+        extra: Ptr<usize>,
+    ) -> Answer<Launch> {
+        function.check(&size)?;
+        let given = match values(&function, params, extra)? {
+            Values::Array(first) => at::<usize>(first).list(function.layout.len(), "kernelParams")?,
+            Values::List(list) => list,
         };
-        size.set_any(*bytes as usize);
-        offset.set(*at as usize, "paramOffset")
-    }
-
-    pub fn cuFuncGetParamCount(handle: usize, count: Ptr<usize>) -> Answer {
-        count.present("paramCount")?;
-        count.set(function(handle)?.layout.len(), "paramCount")
-    }
-
-    pub fn cuFuncIsLoaded(state: Ptr<u32>, handle: usize) -> Answer {
-        state.present("state")?;
-        function(handle)?;
-        state.set(CU_FUNCTION_LOADING_STATE_LOADED, "state")
-    }
-
-    pub fn cuFuncLoad(handle: usize) -> Answer {
-        let function = function(handle)?;
-        if CONTEXTS.find(function.context).is_none() {
-            return Err(Error::plain(CUDA_ERROR_CONTEXT_IS_DESTROYED));
+        let end = function.layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0) as usize;
+        let values = vec![0u64; end.div_ceil(8)];
+        let first = values.as_ptr() as usize;
+        let addresses: Vec<usize> = function.layout.iter().map(|(offset, _)| first + *offset as usize).collect();
+        for ((to, from), (_, size)) in addresses.iter().zip(&given).zip(&function.layout) {
+            if *from == 0 {
+                fail!(CUDA_ERROR_INVALID_VALUE, "{:?}: the address of a parameter's value is NULL", function.name);
+            }
+            copy_bytes(*to, *from, *size as usize);
         }
-        Ok(())
+        Ok(Launch { handle, function, size, attributes: Attributes::default(), addresses, _values: values })
+    }
+
+    /// The same launch with other attributes, of which one says whether all blocks run at the same time.
+    pub fn with(&self, attributes: Attributes) -> Answer<Launch> {
+        let size = Size { cooperative: attributes.number(CU_LAUNCH_ATTRIBUTE_COOPERATIVE) != 0, ..self.size };
+        let values = at(self.addresses.as_ptr() as usize);
+        Ok(Launch { attributes, ..Launch::keep(self.handle, self.function.clone(), size, values, at(0))? })
+    }
+
+    /// Gives it to a stream.
+    pub fn give(&self, context: &Context, stream: &Stream) -> Answer {
+        self.function.belongs_to(context)?;
+        let (first, count) = (self.addresses.as_ptr() as usize, self.addresses.len());
+        context.submit(stream, |queue| queue.launch(self.function.kernel.handle, &self.size, first, count)).map(drop)
     }
 }

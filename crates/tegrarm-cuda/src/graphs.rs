@@ -1,20 +1,16 @@
 //! Graphs: nodes of work, and what each waits for.
 
-use crate::context::Context;
-use crate::events::{self, EVENTS};
+use crate::functions::Launch;
 use crate::handles::Handles;
-use crate::launches::Launch;
 use crate::numbers::*;
 use crate::result::{Answer, fail};
-use crate::shapes::Shape;
-use crate::streams::Stream;
+use crate::shapes::{End, Fill, Shape};
 use crate::structures::{HostNode, Memcpy3d, MemsetNode};
-use crate::user_objects::Kept;
-use crate::works::{Fill, Work, give};
-use parking_lot::Mutex;
+use crate::user_objects::AllKept;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use tegrarm_lock::Mutex;
 
 /// All graphs.
 pub static GRAPHS: Handles<Graph> = Handles::new(10, "graph", CUDA_ERROR_INVALID_VALUE);
@@ -34,7 +30,7 @@ pub struct Graph {
     /// The handles of its nodes, in the order in which they were added.
     pub nodes: Mutex<Vec<usize>>,
     /// The user objects that it keeps.
-    pub kept: Mutex<Vec<Kept>>,
+    pub kept: Mutex<AllKept>,
     /// Whether it belongs to a node of another graph.
     child: bool,
     /// How many nodes it has had.
@@ -106,30 +102,51 @@ impl Operation {
         }
     }
 
-    /// Gives it to a stream. The steps of a child graph are given one by one instead.
-    fn give(&self, context: &Context, stream: &Stream) -> Answer {
-        match self {
-            Operation::Empty | Operation::Child(_) => Ok(()),
-            Operation::Kernel(launch) => launch.give(context, stream),
-            Operation::Copy(copy) => give(context, stream, &Work::Copy(copy.1.clone())),
-            Operation::Fill(_, fill) => give(context, stream, &Work::Fill(fill.clone())),
-            Operation::Host(host) => give(context, stream, &Work::Host { function: host.function, user: host.user }),
-            Operation::Record(event) => events::record_in(context, stream, &*EVENTS.get(*event)?),
-            Operation::Wait(event) => events::wait_in(context, stream, &*EVENTS.get(*event)?),
-        }
+    /// A copy of a stream, which a capture keeps.
+    pub fn copy(shape: &Shape) -> Operation {
+        let side = |end: &End| match &end.memory {
+            Some((memory, offset)) if !memory.kind.is_host() => (CU_MEMORYTYPE_DEVICE, 0, memory.address + offset),
+            _ => (CU_MEMORYTYPE_HOST, end.pointer as u64, 0),
+        };
+        let ((src_type, src_host, src_device), (dst_type, dst_host, dst_device)) = (side(&shape.from), side(&shape.to));
+        let described = Memcpy3d {
+            src_x: 0,
+            src_y: 0,
+            src_z: 0,
+            src_lod: 0,
+            src_type,
+            src_host,
+            src_device,
+            src_array: 0,
+            src_context: 0,
+            src_pitch: shape.from.pitch,
+            src_height: shape.from.height,
+            dst_x: 0,
+            dst_y: 0,
+            dst_z: 0,
+            dst_lod: 0,
+            dst_type,
+            dst_host,
+            dst_device,
+            dst_array: 0,
+            dst_context: 0,
+            dst_pitch: shape.to.pitch,
+            dst_height: shape.to.height,
+            width: shape.width,
+            height: shape.rows,
+            depth: shape.layers,
+        };
+        Operation::Copy(Box::new((described, shape.clone())))
     }
-}
 
-impl Step {
-    /// Gives it to a stream, unless it is disabled.
-    pub fn give(&self, context: &Context, stream: &Stream) -> Answer {
-        if self.enabled {
-            self.operation.give(context, stream)?;
-            for step in &self.inside {
-                step.give(context, stream)?;
-            }
-        }
-        Ok(())
+    /// A fill of a stream, which a capture keeps.
+    pub fn fill(fill: &Fill) -> Operation {
+        let Fill { to: (memory, offset), pitch, width, rows, value, size } = fill;
+        let (address, value, element) = (memory.address + offset, *value, *size as u32);
+        Operation::Fill(
+            MemsetNode { address, pitch: *pitch, value, element, width: *width, height: *rows },
+            fill.clone(),
+        )
     }
 }
 

@@ -1,8 +1,8 @@
 //! Handles: what a program holds in place of a pointer. A number that was never given out, or whose object has ended, is recognised.
 
 use crate::result::{Answer, fail};
-use parking_lot::RwLock;
 use std::sync::Arc;
+use tegrarm_lock::RwLock;
 
 /// Handles of one kind. A handle is the kind, how often its place was used, and the place: it looks like a pointer that nobody maps.
 pub struct Handles<T> {
@@ -109,6 +109,11 @@ impl<T> Handles<T> {
             Some(object) => Ok(object),
             None => fail!(self.code, "{handle:#x} is not a handle of the kind {}, or it has ended", self.what),
         }
+    }
+
+    /// All objects that have a handle.
+    pub fn all(&self) -> Vec<Arc<T>> {
+        self.places.read().list.iter().filter_map(|(_, object)| object.clone()).collect()
     }
 
     /// Ends all handles whose objects the caller does not want to keep, and gives the objects.

@@ -1,7 +1,7 @@
 //! Memory of the program that the GPU sees too: allocated by the driver, or registered.
 
 use crate::allocations::{self, Kind};
-use crate::captures;
+use crate::capturing;
 use crate::context::current;
 use crate::machine::Buffer;
 use crate::numbers::*;
@@ -31,7 +31,7 @@ pub mod rows {
     }
 
     pub fn cuMemHostAlloc(pointer: Ptr<usize>, size: usize, flags: u32) -> Answer {
-        captures::forbid_unsafe()?;
+        capturing::forbid_unsafe()?;
         pointer.present("pp")?;
         let context = current()?;
         context.alive()?;
@@ -45,7 +45,7 @@ pub mod rows {
     }
 
     pub fn cuMemFreeHost(pointer: Ptr<c_void>) -> Answer {
-        captures::forbid_unsafe()?;
+        capturing::forbid_unsafe()?;
         let context = current()?;
         let found = allocations::find_pointer(pointer.address());
         if let Some((found, 0)) = found.filter(|(found, _)| matches!(found.kind, Kind::Host(_))) {
@@ -57,7 +57,7 @@ pub mod rows {
     }
 
     pub fn cuMemHostRegister_v2(pointer: Ptr<c_void>, size: usize, flags: u32) -> Answer {
-        captures::forbid_unsafe()?;
+        capturing::forbid_unsafe()?;
         let (context, first) = (current()?, pointer.address());
         context.alive()?;
         pointer.present("p")?;
@@ -84,7 +84,7 @@ pub mod rows {
     }
 
     pub fn cuMemHostUnregister(pointer: Ptr<c_void>) -> Answer {
-        captures::forbid_unsafe()?;
+        capturing::forbid_unsafe()?;
         let context = current()?;
         let found = allocations::find_pointer(pointer.address());
         if let Some((found, 0)) = found.filter(|(found, _)| matches!(found.kind, Kind::Registered(_))) {

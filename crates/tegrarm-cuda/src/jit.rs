@@ -15,6 +15,8 @@ pub mod input {
     pub const CUBIN: u32 = 1;
     /// PTX.
     pub const PTX: u32 = 2;
+    /// Code that is optimized when it is linked.
+    pub const LTO_IR: u32 = 3;
     /// A fat binary.
     pub const FATBIN: u32 = 4;
     /// An object file of the CPU with device code.
@@ -259,7 +261,10 @@ fn name_a_known_version(ptx: &mut [u8]) {
 
 /// Runs one linker. Returns the machine code, the log of information and that of errors.
 fn run(linker: &Linker, inputs: &[Input], arguments: &[String], arch: u32) -> (Option<Vec<u8>>, String, String) {
-    let own = [format!("-arch=sm_{arch}")];
+    let mut own = vec![format!("-arch=sm_{arch}")];
+    if inputs.iter().any(|input| input.kind == input::LTO_IR) {
+        own.push("-lto".to_owned());
+    }
     let texts: Vec<CString> = own.iter().chain(arguments).filter_map(|text| CString::new(text.as_str()).ok()).collect();
     let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
     let mut handle: Handle = std::ptr::null_mut();

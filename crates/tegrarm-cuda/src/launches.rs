@@ -1,123 +1,45 @@
 //! Launches.
 
 use crate::captures;
-use crate::context::Context;
-use crate::functions::{Function, function};
+use crate::context::stream_of;
+use crate::events::{self, EVENTS, Event};
+use crate::functions::{Launch, Values, values};
 use crate::graphs::Operation;
+use crate::libraries::function;
 use crate::machine::Size;
 use crate::numbers::*;
-use crate::pointers::{Ptr, at, copy_bytes};
+use crate::pointers::{Ptr, at};
 use crate::result::{Answer, fail};
-use crate::streams::{self, Stream};
-use crate::structures::{LaunchAttribute, LaunchConfig};
+use crate::structures::{Attributes, LaunchAttribute, LaunchConfig};
 use std::sync::Arc;
 
-/// The keys of the array `extra`: CU_LAUNCH_PARAM_BUFFER_POINTER and CU_LAUNCH_PARAM_BUFFER_SIZE.
-const BUFFER_POINTER: usize = 1;
-const BUFFER_SIZE: usize = 2;
-
-/// Where the values of the parameters are: one address for each, in an array of the caller or in a list made here.
-pub enum Values {
-    /// An array of the caller.
-    Array(usize),
-    /// A list.
-    List(Vec<usize>),
-}
-
-/// Finds the values of the parameters of a launch.
-pub fn values(function: &Function, params: Ptr<usize>, extra: Ptr<usize>) -> Answer<Values> {
-    match (params.is_null(), extra.is_null()) {
-        (false, false) => fail!(CUDA_ERROR_INVALID_VALUE, "{:?}: kernelParams and extra are both given", function.name),
-        (false, true) => Ok(Values::Array(params.address())),
-        (true, true) if function.layout.is_empty() => Ok(Values::List(Vec::new())),
-        (true, true) => {
-            fail!(
-                CUDA_ERROR_INVALID_VALUE,
-                "{:?} has {} parameters, and no values are given",
-                function.name,
-                function.layout.len()
-            )
-        }
-        (true, false) => packed(function, extra),
-    }
-}
-
-/// The values in a buffer that `extra` names.
-fn packed(function: &Function, extra: Ptr<usize>) -> Answer<Values> {
-    let (mut buffer, mut size, mut place) = (0, 0, extra.address());
-    loop {
-        let (key, value) = (at::<usize>(place).get("extra")?, place + size_of::<usize>());
-        match key {
-            0 => break,
-            BUFFER_POINTER => buffer = at::<usize>(value).get("extra")?,
-            BUFFER_SIZE => size = at::<usize>(at::<usize>(value).get("extra")?).get("the size of the parameters")?,
-            other => fail!(CUDA_ERROR_INVALID_VALUE, "the key {other} in extra"),
-        }
-        place += 2 * size_of::<usize>();
-    }
-    let needed = function.layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0) as usize;
-    if size < needed || (buffer == 0 && needed != 0) {
-        fail!(CUDA_ERROR_INVALID_VALUE, "{:?} has {needed} bytes of parameters, and {size} are given", function.name);
-    }
-    Ok(Values::List(function.layout.iter().map(|(offset, _)| buffer + *offset as usize).collect()))
-}
-
-/// A launch that is kept, with the values of its parameters.
-pub struct Launch {
-    /// The function or kernel as the program named it.
-    pub handle: usize,
-    /// The function.
-    pub function: Arc<Function>,
-    /// Its size.
-    pub size: Size,
-    /// The address of the value of each parameter, in `_values`.
-    pub addresses: Vec<usize>,
-    _values: Vec<u64>,
-}
-
-impl Launch {
-    /// Keeps a launch.
-    pub fn keep(handle: usize, size: Size, params: Ptr<usize>, extra: Ptr<usize>) -> Answer<Launch> {
-        let function = function(handle)?;
-        function.check(&size)?;
-        let given = match values(&function, params, extra)? {
-            Values::Array(first) => at::<usize>(first).list(function.layout.len(), "kernelParams")?,
-            Values::List(list) => list,
-        };
-        let end = function.layout.iter().map(|(offset, size)| offset + size).max().unwrap_or(0) as usize;
-        let values = vec![0u64; end.div_ceil(8)];
-        let first = values.as_ptr() as usize;
-        let addresses: Vec<usize> = function.layout.iter().map(|(offset, _)| first + *offset as usize).collect();
-        for ((to, from), (_, size)) in addresses.iter().zip(&given).zip(&function.layout) {
-            if *from == 0 {
-                fail!(CUDA_ERROR_INVALID_VALUE, "{:?}: the address of a parameter's value is NULL", function.name);
-            }
-            copy_bytes(*to, *from, *size as usize);
-        }
-        Ok(Launch { handle, function, size, addresses, _values: values })
-    }
-
-    /// The same launch, with all blocks at the same time or not.
-    pub fn cooperative(&self, cooperative: bool) -> Answer<Launch> {
-        let size = Size { cooperative, ..self.size };
-        Launch::keep(self.handle, size, at(self.addresses.as_ptr() as usize), at(0))
-    }
-
-    /// Gives it to a stream.
-    pub fn give(&self, context: &Context, stream: &Stream) -> Answer {
-        self.function.belongs_to(context)?;
-        let (first, count) = (self.addresses.as_ptr() as usize, self.addresses.len());
-        context.submit(stream, |queue| queue.launch(&self.function.kernel, &self.size, first, count)).map(drop)
-    }
-}
-
-/// Launches.
-pub fn launch(handle: usize, size: Size, stream: usize, params: Ptr<usize>, extra: Ptr<usize>) -> Answer {
+/// Launches. A graph keeps the attributes, of which those that matter are in the size.
+fn launch(
+    handle: usize,
+    size: Size,
+    attributes: &Attributes,
+    stream: usize,
+    params: Ptr<usize>,
+    extra: Ptr<usize>,
+) -> Answer {
     let function = function(handle)?;
-    let (context, stream) = streams::find(stream)?;
+    let (context, stream) = stream_of(stream)?;
     function.belongs_to(&context)?;
-    if captures::take(&stream, || Ok(Operation::Kernel(Arc::new(Launch::keep(handle, size, params, extra)?))))? {
-        return Ok(());
+    let kept = || {
+        let mut attributes = attributes.clone();
+        if size.cooperative {
+            attributes.set(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, [1, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        if attributes.get(CU_LAUNCH_ATTRIBUTE_PRIORITY).is_none() {
+            let priority = u64::from(stream.priority() as u32);
+            attributes.set(CU_LAUNCH_ATTRIBUTE_PRIORITY, [priority, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        let mut made = Launch::keep(handle, function.clone(), size, params, extra)?;
+        made.attributes = attributes;
+        Ok(made)
+    };
+    if captures::take(&stream, || Ok(Operation::Kernel(Arc::new(kept()?))))? {
+        return trigger(attributes, |event| captures::record(&stream, &event.mark, None).map(drop));
     }
     function.check(&size)?;
     let values = values(&function, params, extra)?;
@@ -125,25 +47,42 @@ pub fn launch(handle: usize, size: Size, stream: usize, params: Ptr<usize>, extr
         Values::Array(first) => (*first, function.layout.len()),
         Values::List(list) => (list.as_ptr() as usize, list.len()),
     };
-    context.submit(&stream, |queue| queue.launch(&function.kernel, &size, first, count))?;
-    Ok(())
+    context.submit(&stream, |queue| queue.launch(function.kernel.handle, &size, first, count))?;
+    trigger(attributes, |event| events::record_in(&context, &stream, event))
 }
 
-/// What the attributes of a launch ask for: whether all blocks run at the same time.
-pub fn attributes(list: &[LaunchAttribute]) -> Answer<bool> {
-    let mut cooperative = false;
+/// The attributes that name an event for the launch. CUDA promises that it does not come before all blocks have begun or have
+/// triggered it; here it comes when the kernel has ended, which is late enough for both.
+pub const EVENTS_OF_LAUNCHES: [u32; 2] =
+    [CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT];
+
+/// Records the events of a launch.
+fn trigger(attributes: &Attributes, record: impl Fn(&Event) -> Answer) -> Answer {
+    EVENTS_OF_LAUNCHES.iter().filter_map(|id| attributes.get(*id)).try_for_each(|value| {
+        let event = EVENTS.get(value[0] as usize)?;
+        record(&event)
+    })
+}
+
+/// The attributes of a launch, if the GPU can do what they ask for.
+pub fn attributes(list: &[LaunchAttribute]) -> Answer<Attributes> {
+    let mut wanted = Attributes::default();
     for attribute in list {
         let word = attribute.value[0] as u32;
         match attribute.id {
-            CU_LAUNCH_ATTRIBUTE_COOPERATIVE => cooperative = word != 0,
             CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION | CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION => {
                 let size = [word, (attribute.value[0] >> 32) as u32, attribute.value[1] as u32];
                 if size != [1, 1, 1] {
                     fail!(CUDA_ERROR_NOT_SUPPORTED, "clusters of {size:?} blocks came with compute capability 9.0");
                 }
             }
-            CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT | CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT => {
-                fail!(CUDA_ERROR_NOT_SUPPORTED, "an event that a kernel triggers came with compute capability 9.0")
+            id if EVENTS_OF_LAUNCHES.contains(&id) => {
+                if EVENTS.get(attribute.value[0] as usize)?.has_time() || attribute.value[1] as u32 != 0 {
+                    fail!(
+                        CUDA_ERROR_INVALID_VALUE,
+                        "the event of a launch has CU_EVENT_DISABLE_TIMING, and its flags are 0"
+                    );
+                }
             }
             CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE if word != 0 => {
                 fail!(CUDA_ERROR_NOT_SUPPORTED, "a node of a graph that kernels change")
@@ -152,8 +91,9 @@ pub fn attributes(list: &[LaunchAttribute]) -> Answer<bool> {
             CU_LAUNCH_ATTRIBUTE_IGNORE..CU_LAUNCH_ATTRIBUTE_MAX => {}
             other => fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {other} of a launch"),
         }
+        wanted.set(attribute.id, attribute.value);
     }
-    Ok(cooperative)
+    Ok(wanted)
 }
 
 pub mod rows {
@@ -179,6 +119,7 @@ pub mod rows {
         launch(
             function,
             Size { grid: [gx, gy, gz], block: [bx, by, bz], shared, cooperative: false },
+            &Attributes::default(),
             stream,
             params,
             extra,
@@ -201,6 +142,7 @@ pub mod rows {
         launch(
             function,
             Size { grid: [gx, gy, gz], block: [bx, by, bz], shared, cooperative: true },
+            &Attributes::default(),
             stream,
             params,
             at(0),
@@ -210,7 +152,8 @@ pub mod rows {
     pub fn cuLaunchKernelEx(config: Ptr<c_void>, function: usize, params: Ptr<usize>, extra: Ptr<usize>) -> Answer {
         let config = config.cast::<LaunchConfig>().get("config")?;
         let list = at::<LaunchAttribute>(config.attributes).list(config.count as usize, "attrs")?;
-        let (grid, block, shared) = (config.grid, config.block, config.shared);
-        launch(function, Size { grid, block, shared, cooperative: attributes(&list)? }, config.stream, params, extra)
+        let (grid, block, shared, wanted) = (config.grid, config.block, config.shared, attributes(&list)?);
+        let cooperative = wanted.number(CU_LAUNCH_ATTRIBUTE_COOPERATIVE) != 0;
+        launch(function, Size { grid, block, shared, cooperative }, &wanted, config.stream, params, extra)
     }
 }

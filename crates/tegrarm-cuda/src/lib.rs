@@ -5,14 +5,20 @@
 //! here talks to a kernel or to a GPU: [`machine`] calls `libtegrarm.so`, which is loaded when a program calls `cuInit`.
 //!
 //! Order of locks: a stream's, then a context's, then that of a table of handles. Allocations have one lock of their own, which is
-//! never held while libtegrarm is called.
+//! never held while libtegrarm is called; the mappings of reserved addresses have another one, which is held, so that two threads do not
+//! change one mapping at a time. A pool's list of freed memory has one, too, which is held while a fence is looked at and no other lock is taken.
+//!
+//! The layers are on the page docs/layers.md: what a program holds (`order`, `capturing`, `context`, `functions`, `graphs`) is below the
+//! files with the functions that it calls (`streams`, `captures`, `contexts`, `queries`, `launches`, `execs`, `nodes`).
 #![allow(non_snake_case, reason = "the functions have the names of CUDA's driver")]
 
 mod allocations;
 mod api;
 mod attributes;
 mod captures;
+mod capturing;
 mod context;
+mod contexts;
 mod copies;
 mod device;
 mod driver;
@@ -31,18 +37,19 @@ mod jit;
 mod kernels;
 mod launches;
 mod libraries;
-mod limits;
 mod links;
 mod log;
 mod machine;
+mod mappings;
 mod memory;
 mod modules;
 mod nodes;
 mod numbers;
-mod occupancy;
+mod order;
 mod pointer_attributes;
 mod pointers;
 mod pools;
+mod queries;
 mod replays;
 mod result;
 mod rows;
@@ -53,4 +60,5 @@ mod structures;
 mod symbols;
 mod topology;
 mod user_objects;
+mod virtual_memory;
 mod works;

@@ -1,16 +1,17 @@
 //! Libraries: images that every context loads for itself when it needs them.
 
 use crate::context::{CONTEXTS, Context, current};
+use crate::device::{arch, check_device};
 use crate::fatbin;
 use crate::functions::{FUNCTIONS, Function};
 use crate::handles::Handles;
 use crate::jit::Options;
-use crate::modules::{self, MODULES, Module, arch, machine_code};
+use crate::modules::{self, MODULES, Module, machine_code};
 use crate::numbers::*;
 use crate::result::{Answer, Error, fail};
-use parking_lot::Mutex;
 use std::ffi::CString;
 use std::sync::Arc;
+use tegrarm_lock::Mutex;
 
 /// All libraries.
 static LIBRARIES: Handles<Library> = Handles::new(7, "library", CUDA_ERROR_INVALID_HANDLE);
@@ -86,6 +87,17 @@ fn of_kernel(handle: usize) -> Answer<Arc<Function>> {
     KERNELS.get(handle)?.function().and_then(|function| FUNCTIONS.get(function))
 }
 
+/// The function of a handle, which may be that of a kernel of a library too.
+pub fn function(handle: usize) -> Answer<Arc<Function>> {
+    if let Some(function) = FUNCTIONS.find(handle) {
+        return Ok(function);
+    }
+    if handle == 0 {
+        return Err(Error::new(CUDA_ERROR_INVALID_HANDLE, "the function is NULL".to_owned()));
+    }
+    of_kernel(handle)
+}
+
 pub mod rows {
     //! The functions of libraries.
 
@@ -131,7 +143,6 @@ pub mod rows {
         (library_count, library_names): (u32, Ptr<u32>),
     ) -> Answer<Options> {
         library.present("library")?;
-        crate::driver::initialized()?;
         check_options(library_names, library_count)?;
         Options::read(count, names, values)
     }
@@ -197,6 +208,17 @@ pub mod rows {
         Ok(())
     }
 
+    pub fn cuLibraryGetManaged(address: Ptr<u64>, size: Ptr<usize>, library: usize, name: Ptr<c_char>) -> Answer {
+        let (module, name) = (LIBRARIES.get(library)?.module(&current()?)?, name.text("name")?);
+        if !module.is_managed(&name) {
+            fail!(CUDA_ERROR_NOT_FOUND, "the library has no __managed__ variable {name:?}");
+        }
+        let (at, bytes) = module.variable(&name)?;
+        address.set_any(at);
+        size.set_any(bytes as usize);
+        Ok(())
+    }
+
     pub fn cuKernelGetFunction(function: Ptr<usize>, kernel: usize) -> Answer {
         function.present("pFunc")?;
         function.set(KERNELS.get(kernel)?.function()?, "pFunc")
@@ -215,12 +237,12 @@ pub mod rows {
 
     pub fn cuKernelGetAttribute(value: Ptr<i32>, attribute: u32, kernel: usize, device: i32) -> Answer {
         value.present("pi")?;
-        crate::device::check_device(device)?;
+        check_device(device)?;
         value.set(of_kernel(kernel)?.attribute(attribute)?, "pi")
     }
 
     pub fn cuKernelSetAttribute(attribute: u32, value: i32, kernel: usize, device: i32) -> Answer {
-        crate::device::check_device(device)?;
+        check_device(device)?;
         of_kernel(kernel)?.set_attribute(attribute, value)?;
         let kernel = KERNELS.get(kernel)?;
         let mut set = kernel.set.lock();
@@ -230,7 +252,7 @@ pub mod rows {
     }
 
     pub fn cuKernelSetCacheConfig(kernel: usize, config: u32, device: i32) -> Answer {
-        crate::device::check_device(device)?;
+        check_device(device)?;
         if config > CU_FUNC_CACHE_PREFER_EQUAL {
             fail!(CUDA_ERROR_INVALID_VALUE, "the cache configuration {config}");
         }

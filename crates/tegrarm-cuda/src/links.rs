@@ -1,12 +1,13 @@
 //! Links: several inputs become one cubin, by nvJitLink.
 
+use crate::device::arch;
 use crate::handles::Handles;
 use crate::jit::{Input, Options, compile, input};
-use crate::modules::{arch, file};
+use crate::modules::file;
 use crate::numbers::*;
 use crate::result::{Answer, fail};
-use parking_lot::Mutex;
 use std::sync::Arc;
+use tegrarm_lock::Mutex;
 
 /// All links.
 static LINKS: Handles<Link> = Handles::new(9, "link", CUDA_ERROR_INVALID_HANDLE);
@@ -27,7 +28,6 @@ pub mod rows {
 
     pub fn cuLinkCreate_v2(count: u32, names: Ptr<u32>, values: Ptr<usize>, link: Ptr<usize>) -> Answer {
         link.present("stateOut")?;
-        crate::driver::initialized()?;
         let options = Mutex::new(Options::read(count, names, values)?);
         link.set(LINKS.add(Arc::new(Link { options, inputs: Mutex::default(), cubin: Mutex::default() }))?, "stateOut")
     }
@@ -39,7 +39,7 @@ pub mod rows {
             CU_JIT_INPUT_FATBINARY => input::FATBIN,
             CU_JIT_INPUT_OBJECT => input::OBJECT,
             CU_JIT_INPUT_LIBRARY => input::LIBRARY,
-            CU_JIT_INPUT_NVVM => fail!(CUDA_ERROR_NOT_SUPPORTED, "CU_JIT_INPUT_NVVM, which ended with CUDA 12"),
+            CU_JIT_INPUT_NVVM => input::LTO_IR,
             other => fail!(CUDA_ERROR_INVALID_VALUE, "the type {other} of an input"),
         };
         let mut bytes = bytes;

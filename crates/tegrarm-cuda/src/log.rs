@@ -1,5 +1,6 @@
 //! Sentences on standard error. `TEGRARM_LOG` says how many, as it does for libtegrarm: `off`, `error`, `warn`, `info`, `debug` or
-//! `trace`. Without it, only a refused function says so, once.
+//! `trace`. Without it, only a refused function says so, once, and machine
+//! code that cannot be loaded.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub enum Level {
     /// Nothing.
     Off,
-    /// What a program should see without asking: the first call of a refused function.
+    /// What a program should see without asking: the first call of a refused function, and machine code that cannot be loaded.
     Notice,
     /// Calls that fail.
     Error,

@@ -2,10 +2,11 @@
 #![allow(unsafe_code)]
 
 use crate::api::api;
-use crate::kernels::Kernel;
 use crate::numbers::*;
-use crate::result::{Answer, Error};
+use crate::result::{Answer, Error, fail};
 use std::ffi::{CStr, c_char, c_void};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tegrarm_client::Functions;
 use tegrarm_client::header as status;
 use tegrarm_client::header::{
@@ -107,6 +108,16 @@ pub struct Fault {
     pub sentence: String,
 }
 
+/// As many devices have addresses of their own (tegrarm_device_open). With one more, an address would be in two contexts.
+const DEVICES: u32 = 14;
+/// The devices that are open.
+static OPEN: AtomicU32 = AtomicU32::new(0);
+
+/// Forgets the devices of the parent, in a child after fork(2).
+pub fn begin_anew() {
+    OPEN.store(0, Ordering::Relaxed);
+}
+
 /// An open device.
 pub struct Device {
     /// Its handle.
@@ -116,10 +127,20 @@ pub struct Device {
 impl Device {
     /// Opens a GPU.
     pub fn open(index: u32) -> Answer<Device> {
+        let one_more = |open: u32| (open < DEVICES).then_some(open + 1);
+        if OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
+            fail!(
+                CUDA_ERROR_OUT_OF_MEMORY,
+                "{DEVICES} contexts exist, and the GPU's addresses are not enough for one more: destroy one"
+            );
+        }
         let mut handle = 0;
         // SAFETY: `handle` is valid for writes.
-        check(unsafe { (it().tegrarm_device_open)(index, (&raw mut handle).cast()) })?;
-        Ok(Device { handle })
+        let opened = check(unsafe { (it().tegrarm_device_open)(index, (&raw mut handle).cast()) });
+        if opened.is_err() {
+            OPEN.fetch_sub(1, Ordering::Relaxed);
+        }
+        opened.map(|()| Device { handle })
     }
 
     /// What stopped it, if something did.
@@ -187,6 +208,8 @@ impl Drop for Device {
             (it().tegrarm_device_stop)(self.handle as *mut _, std::ptr::null_mut());
             (it().tegrarm_device_close)(self.handle as *mut _);
         }
+        // In a child after fork(2), a device of the parent does not count.
+        let _none = OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| open.checked_sub(1));
     }
 }
 
@@ -233,6 +256,44 @@ impl Buffer {
             )
         })?;
         Buffer::of(handle)
+    }
+
+    /// Reserves addresses without memory.
+    pub fn reserve(device: &Device, size: u64) -> Answer<Buffer> {
+        let mut handle = 0;
+        // SAFETY: `handle` is valid for writes.
+        check(unsafe { (it().tegrarm_buffer_reserve)(device.handle as *mut _, size, (&raw mut handle).cast()) })?;
+        Buffer::of(handle)
+    }
+
+    /// Maps `size` bytes of another buffer, from its first one on, at reserved addresses.
+    pub fn map(&self, at: u64, other: &Buffer, size: u64, flags: u32) -> Answer {
+        // SAFETY: it takes numbers.
+        check(unsafe { (it().tegrarm_buffer_map)(self.handle as *mut _, at, other.handle as *mut _, 0, size, flags) })
+    }
+
+    /// Unmaps what is mapped at reserved addresses.
+    pub fn unmap(&self, at: u64, size: u64) -> Answer {
+        // SAFETY: it takes numbers.
+        check(unsafe { (it().tegrarm_buffer_unmap)(self.handle as *mut _, at, size) })
+    }
+
+    /// A buffer of the dma-buf of a descriptor, and how many bytes it has.
+    pub fn import(device: &Device, fd: i32) -> Answer<(Buffer, u64)> {
+        let mut handle = 0;
+        // SAFETY: `handle` is valid for writes, and libtegrarm checks the descriptor.
+        check(unsafe { (it().tegrarm_buffer_import)(device.handle as *mut _, fd, 0, (&raw mut handle).cast()) })?;
+        let buffer = Buffer::of(handle)?;
+        // SAFETY: it takes numbers. The end of a dma-buf is its size, and nobody uses its position.
+        let size = unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
+        Ok((buffer, size.max(0) as u64))
+    }
+
+    /// A descriptor of its memory, which is closed when it is dropped.
+    pub fn descriptor(&self) -> Answer<OwnedFd> {
+        let (fd, _) = self.export()?;
+        // SAFETY: the descriptor is new, and nobody else has it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
     /// A descriptor of its memory, and where it begins there.
@@ -317,21 +378,14 @@ impl Queue {
         check(unsafe { (it().tegrarm_queue_after)(self.handle as *mut _, fence) })
     }
 
-    /// Launches a kernel. `params` is the address of an array with the addresses of the values of its `count` parameters.
-    pub fn launch(&self, kernel: &Kernel, size: &Size, params: usize, count: usize) -> Answer<u64> {
+    /// Launches the kernel with this handle. `params` is the address of an array with the addresses of the values of its `count` parameters.
+    pub fn launch(&self, kernel: usize, size: &Size, params: usize, count: usize) -> Answer<u64> {
         let config = size.config();
         let (mut fence, values) = (0, params as *const *const c_void);
         // SAFETY: `config` is valid for reads. The array of the parameters and their values are those of the caller of cuLaunchKernel,
         // who vouches for them, or this library's own.
         check(unsafe {
-            (it().tegrarm_launch)(
-                self.handle as *mut _,
-                kernel.handle as *mut _,
-                &config,
-                values,
-                count as u32,
-                &mut fence,
-            )
+            (it().tegrarm_launch)(self.handle as *mut _, kernel as *mut _, &config, values, count as u32, &mut fence)
         })?;
         Ok(fence)
     }

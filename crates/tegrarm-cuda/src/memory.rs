@@ -1,25 +1,10 @@
 //! Memory of the device and managed memory: allocation, ends, ranges, advice.
 
 use crate::allocations::{self, Kind};
-use crate::captures;
-use crate::context::{Context, current};
-use crate::machine::Buffer;
+use crate::capturing;
+use crate::context::current;
 use crate::numbers::*;
 use crate::result::{Answer, fail};
-use std::sync::Arc;
-
-/// Allocates memory in a context.
-pub fn alloc(context: &Context, kind: Kind, size: usize) -> Answer<Arc<allocations::Allocation>> {
-    context.alive()?;
-    if size == 0 {
-        fail!(CUDA_ERROR_INVALID_VALUE, "an allocation of 0 bytes");
-    }
-    let buffer = Buffer::alloc(&context.device, size as u64, 0)?;
-    if matches!(kind, Kind::Managed(_)) && buffer.pointer as u64 != buffer.address {
-        fail!(CUDA_ERROR_OUT_OF_MEMORY, "the process uses the addresses that managed memory would have for the GPU");
-    }
-    Ok(allocations::add(context.handle, kind, buffer, 0, size as u64))
-}
 
 /// Rows are this many bytes apart at least, as CUDA's own are on this architecture.
 const PITCH: usize = 512;
@@ -32,9 +17,9 @@ pub mod rows {
     use std::ffi::c_void;
 
     pub fn cuMemAlloc_v2(address: Ptr<u64>, size: usize) -> Answer {
-        captures::forbid_unsafe()?;
+        capturing::forbid_unsafe()?;
         address.present("dptr")?;
-        address.set(alloc(&*current()?, Kind::Device, size)?.address, "dptr")
+        address.set(current()?.alloc(Kind::Device, size)?.address, "dptr")
     }
 
     pub fn cuMemAllocPitch_v2(
@@ -44,7 +29,7 @@ pub mod rows {
         height: usize,
         element: u32,
     ) -> Answer {
-        captures::forbid_unsafe()?;
+        capturing::forbid_unsafe()?;
         address.present("dptr")?;
         pitch.present("pPitch")?;
         if !matches!(element, 4 | 8 | 16) || width == 0 || height == 0 {
@@ -55,21 +40,21 @@ pub mod rows {
         }
         let row = width.checked_next_multiple_of(PITCH).and_then(|row| row.checked_mul(height).map(|all| (row, all)));
         let Some((row, all)) = row else { fail!(CUDA_ERROR_OUT_OF_MEMORY, "{height} rows of {width} bytes") };
-        address.set(alloc(&*current()?, Kind::Device, all)?.address, "dptr")?;
+        address.set(current()?.alloc(Kind::Device, all)?.address, "dptr")?;
         pitch.set(row, "pPitch")
     }
 
     pub fn cuMemAllocManaged(address: Ptr<u64>, size: usize, flags: u32) -> Answer {
-        captures::forbid_unsafe()?;
+        capturing::forbid_unsafe()?;
         address.present("dptr")?;
         if flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST {
             fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of managed memory");
         }
-        address.set(alloc(&*current()?, Kind::Managed(flags), size)?.address, "dptr")
+        address.set(current()?.alloc(Kind::Managed(flags), size)?.address, "dptr")
     }
 
     pub fn cuMemFree_v2(address: u64) -> Answer {
-        captures::forbid_unsafe()?;
+        capturing::forbid_unsafe()?;
         let context = current()?;
         if address == 0 {
             return Ok(());
@@ -93,12 +78,12 @@ pub mod rows {
     }
 
     pub fn cuMemGetAddressRange_v2(base: Ptr<u64>, size: Ptr<usize>, address: u64) -> Answer {
-        crate::driver::initialized()?;
-        let Some((found, _)) = allocations::find(address) else {
+        let Some((found, offset)) = allocations::find(address) else {
             fail!(CUDA_ERROR_NOT_FOUND, "{address:#x} is not an address in memory of the device")
         };
-        base.set_any(found.address);
-        size.set_any(found.size as usize);
+        let (start, bytes, _) = found.piece(offset);
+        base.set_any(start);
+        size.set_any(bytes as usize);
         Ok(())
     }
 
@@ -114,14 +99,18 @@ pub mod rows {
         if kind != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags != 0 {
             fail!(CUDA_ERROR_INVALID_VALUE, "a handle of the type {kind} with the flags {flags:#x}");
         }
-        let (found, offset) = allocations::get_range(address, size as u64)?;
-        if offset != 0 || (size as u64) < found.size {
+        let (found, offset) = allocations::get_range(address, size as u64, false)?;
+        let (start, bytes, _) = found.piece(offset);
+        let mapped =
+            found.mappings.as_ref().and_then(|mappings| mappings.find(offset)).map(|(_, mapping)| mapping.memory);
+        let all = mapped.as_ref().map_or(found.size, |memory| memory.size);
+        if address != start || size as u64 != bytes || bytes < all {
             fail!(
                 CUDA_ERROR_NOT_SUPPORTED,
                 "a dma-buf for a part of an allocation: nvmap's dma-bufs are whole allocations"
             );
         }
-        let (fd, _) = found.buffer.export()?;
+        let (fd, _) = mapped.as_ref().map_or(&found.buffer, |memory| &memory.buffer).export()?;
         handle.cast::<i32>().set(fd, "handle")
     }
 
@@ -131,8 +120,8 @@ pub mod rows {
         if size == 0 {
             fail!(CUDA_ERROR_INVALID_VALUE, "0 bytes");
         }
-        let (found, _) = allocations::get_range(address, size as u64)?;
-        if !matches!(found.kind, Kind::Managed(_) | Kind::Variable(_)) {
+        let (found, _) = allocations::get_range(address, size as u64, false)?;
+        if !found.kind.is_managed() && !matches!(found.kind, Kind::Variable(_)) {
             fail!(CUDA_ERROR_INVALID_VALUE, "{address:#x} is not managed memory");
         }
         Ok(())
@@ -150,7 +139,7 @@ pub mod rows {
     }
 
     pub fn cuMemPrefetchAsync(address: u64, size: usize, _device: i32, stream: usize) -> Answer {
-        captures::forbid(&crate::streams::find(stream)?.1)?;
+        capturing::forbid(&crate::context::stream_of(stream)?.1)?;
         hint(address, size)
     }
 

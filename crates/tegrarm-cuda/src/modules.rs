@@ -2,7 +2,7 @@
 
 use crate::allocations::{self, Kind};
 use crate::context::{CONTEXTS, Context, current};
-use crate::device::profile;
+use crate::device::arch;
 use crate::fatbin::{self, Code};
 use crate::functions::{FUNCTIONS, Function};
 use crate::handles::Handles;
@@ -11,9 +11,9 @@ use crate::kernels;
 use crate::numbers::*;
 use crate::pointers::Ptr;
 use crate::result::{Answer, Error, fail};
-use parking_lot::Mutex;
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
+use tegrarm_lock::Mutex;
 
 /// All modules.
 pub static MODULES: Handles<Module> = Handles::new(5, "module", CUDA_ERROR_INVALID_HANDLE);
@@ -28,15 +28,11 @@ pub struct Module {
     pub names: Vec<String>,
     /// The functions that were asked for: the name and the handle.
     functions: Mutex<Vec<(String, usize)>>,
+    /// The names of its `__managed__` variables.
+    managed: Vec<String>,
     /// The variables that were asked for: the name, the address and the size.
     variables: Mutex<Vec<(String, u64, u64)>>,
     loaded: kernels::Module,
-}
-
-/// The architecture of the GPU, as the names of compilers have it: 87.
-pub fn arch() -> Answer<u32> {
-    let version = profile()?.sm_version;
-    Ok((version >> 8) * 10 + (version & 0xFF))
 }
 
 /// Machine code of an image, which is compiled if it is PTX.
@@ -63,12 +59,13 @@ pub fn load(context: &Context, cubin: &[u8]) -> Answer<Arc<Module>> {
         CUDA_ERROR_INVALID_VALUE => Error { code: CUDA_ERROR_INVALID_IMAGE, ..error },
         _ => error,
     })?;
-    let names = fatbin::kernels(cubin);
+    let (names, managed) = (fatbin::kernels(cubin), fatbin::managed(cubin));
     let (_, module) = MODULES.add_with(|handle| Module {
         handle,
         context: context.handle,
         names,
         functions: Mutex::default(),
+        managed,
         variables: Mutex::default(),
         loaded,
     })?;
@@ -89,7 +86,9 @@ pub fn unload(handle: usize) -> Answer {
         let _ = context.synchronize();
     }
     FUNCTIONS.remove_all(|function| function.module == handle);
-    allocations::remove_all(|allocation| allocation.kind == Kind::Variable(handle));
+    allocations::remove_all(
+        |allocation| matches!(allocation.kind, Kind::Variable(of) | Kind::ManagedVariable(of) if of == handle),
+    );
     Ok(())
 }
 
@@ -102,7 +101,7 @@ impl Module {
         }
         let Ok(text) = CString::new(name) else { fail!(CUDA_ERROR_INVALID_VALUE, "a name with a NUL") };
         let kernel = self.loaded.kernel(&text).map_err(not_found)?;
-        let handle = FUNCTIONS.add(Arc::new(Function::new(self, text, kernel)?));
+        let handle = FUNCTIONS.add(Arc::new(Function::new((self.handle, self.context), text, kernel)?));
         functions.push((name.to_owned(), handle));
         Ok(handle)
     }
@@ -115,9 +114,22 @@ impl Module {
         }
         let Ok(text) = CString::new(name) else { fail!(CUDA_ERROR_INVALID_VALUE, "a name with a NUL") };
         let (buffer, size) = self.loaded.variable(&text).map_err(not_found)?;
-        let made = allocations::add(self.context, Kind::Variable(self.handle), buffer, 0, size);
+        let managed = self.is_managed(name);
+        if managed && buffer.pointer as u64 != buffer.address {
+            fail!(
+                CUDA_ERROR_OUT_OF_MEMORY,
+                "the process uses the addresses that the managed variable {name:?} has for the GPU"
+            );
+        }
+        let kind = if managed { Kind::ManagedVariable(self.handle) } else { Kind::Variable(self.handle) };
+        let made = allocations::add(self.context, kind, buffer, 0, size);
         variables.push((name.to_owned(), made.address, made.size));
         Ok((made.address, made.size))
+    }
+
+    /// Whether the variable with this name is managed memory.
+    pub fn is_managed(&self, name: &str) -> bool {
+        self.managed.iter().any(|other| other == name)
     }
 }
 

@@ -3,15 +3,14 @@
 use crate::copies::shape_of;
 use crate::events::EVENTS;
 use crate::fills;
+use crate::functions::{FUNCTIONS, Launch};
 use crate::graphs::{self, NODES, Operation};
-use crate::launches::Launch;
+use crate::libraries::function;
 use crate::machine::Size;
 use crate::numbers::*;
 use crate::pointers::{Ptr, at};
 use crate::result::{Answer, fail};
-use crate::shapes::{End, Shape};
 use crate::structures::{HostNode, KernelNode, KernelNode2, Memcpy3d, MemcpyNode, MemsetNode, NodeParameters};
-use crate::works::Fill;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ fn kernel(given: &KernelNode, other: usize) -> Answer<Operation> {
     let handle = if given.function == 0 { other } else { given.function };
     let (grid, block, shared) = (given.grid, given.block, given.shared);
     let size = Size { grid, block, shared, cooperative: false };
-    Ok(Operation::Kernel(Arc::new(Launch::keep(handle, size, at(given.params), at(given.extra))?)))
+    Ok(Operation::Kernel(Arc::new(Launch::keep(handle, function(handle)?, size, at(given.params), at(given.extra))?)))
 }
 
 fn kernel_of(given: Ptr<c_void>) -> Answer<Operation> {
@@ -46,43 +45,6 @@ fn copy_of(given: Ptr<c_void>) -> Answer<Operation> {
     copy(&given.cast::<Memcpy3d>().get("copyParams")?)
 }
 
-/// A copy of a stream, which a capture keeps.
-pub fn captured_copy(shape: &Shape) -> Operation {
-    let side = |end: &End| match &end.memory {
-        Some((memory, offset)) if !memory.kind.is_host() => (CU_MEMORYTYPE_DEVICE, 0, memory.address + offset),
-        _ => (CU_MEMORYTYPE_HOST, end.pointer as u64, 0),
-    };
-    let ((src_type, src_host, src_device), (dst_type, dst_host, dst_device)) = (side(&shape.from), side(&shape.to));
-    let described = Memcpy3d {
-        src_x: 0,
-        src_y: 0,
-        src_z: 0,
-        src_lod: 0,
-        src_type,
-        src_host,
-        src_device,
-        src_array: 0,
-        src_context: 0,
-        src_pitch: shape.from.pitch,
-        src_height: shape.from.height,
-        dst_x: 0,
-        dst_y: 0,
-        dst_z: 0,
-        dst_lod: 0,
-        dst_type,
-        dst_host,
-        dst_device,
-        dst_array: 0,
-        dst_context: 0,
-        dst_pitch: shape.to.pitch,
-        dst_height: shape.to.height,
-        width: shape.width,
-        height: shape.rows,
-        depth: shape.layers,
-    };
-    Operation::Copy(Box::new((described, shape.clone())))
-}
-
 /// A fill.
 fn fill(given: &MemsetNode) -> Answer<Operation> {
     if !matches!(given.element, 1 | 2 | 4) || given.width == 0 || given.height == 0 {
@@ -101,13 +63,6 @@ fn fill(given: &MemsetNode) -> Answer<Operation> {
 
 fn fill_of(given: Ptr<c_void>) -> Answer<Operation> {
     fill(&given.cast::<MemsetNode>().get("memsetParams")?)
-}
-
-/// A fill of a stream, which a capture keeps.
-pub fn captured_fill(fill: &Fill) -> Operation {
-    let Fill { to: (memory, offset), pitch, width, rows, value, size } = fill;
-    let (address, value, element) = (memory.address + offset, *value, *size as u32);
-    Operation::Fill(MemsetNode { address, pitch: *pitch, value, element, width: *width, height: *rows }, fill.clone())
 }
 
 fn host(given: &HostNode) -> Answer<Operation> {
@@ -185,7 +140,7 @@ fn write_any(operation: &Operation, out: Ptr<c_void>) -> Answer {
 fn written(launch: &Launch) -> KernelNode2 {
     let Size { grid, block, shared, .. } = launch.size;
     let params = launch.addresses.as_ptr() as usize;
-    let is_kernel = crate::functions::FUNCTIONS.find(launch.handle).is_none();
+    let is_kernel = FUNCTIONS.find(launch.handle).is_none();
     let (function, kernel) = if is_kernel { (0, launch.handle) } else { (launch.handle, 0) };
     KernelNode2 { function, grid, block, shared, params, extra: 0, kernel, context: 0 }
 }
@@ -195,7 +150,8 @@ pub mod rows {
 
     use super::*;
     use crate::execs::EXECS;
-    use crate::structures::LaunchAttribute;
+    use crate::launches::{EVENTS_OF_LAUNCHES, attributes};
+    use crate::structures::{AttributeValue, LaunchAttribute};
     use crate::topology::plain;
 
     /// Adds a node.
@@ -377,26 +333,34 @@ pub mod rows {
 
     pub fn cuGraphKernelNodeGetAttribute(node: usize, attribute: u32, value: Ptr<c_void>) -> Answer {
         let launch = launch_of(node)?;
-        match attribute {
-            CU_LAUNCH_ATTRIBUTE_COOPERATIVE => value.cast::<i32>().set(launch.size.cooperative.into(), "value_out"),
-            CU_LAUNCH_ATTRIBUTE_PRIORITY => value.cast::<i32>().set(0, "value_out"),
-            _ => fail!(CUDA_ERROR_NOT_SUPPORTED, "the attribute {attribute} of a launch in a graph"),
+        if matches!(attribute, CU_LAUNCH_ATTRIBUTE_IGNORE | CU_LAUNCH_ATTRIBUTE_MAX..) {
+            fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {attribute} of a launch in a graph");
         }
+        let first = match attribute {
+            // CU_SHAREDMEM_CARVEOUT_DEFAULT
+            CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT => u64::from(u32::MAX),
+            _ => 0,
+        };
+        let set = launch.attributes.get(attribute).unwrap_or([first, 0, 0, 0, 0, 0, 0, 0]);
+        value.cast::<AttributeValue>().set(set, "value_out")
     }
 
     pub fn cuGraphKernelNodeSetAttribute(node: usize, attribute: u32, value: Ptr<c_void>) -> Answer {
-        let launch = launch_of(node)?;
-        let value = value.cast::<[u64; 8]>().get("value")?;
-        let wanted = LaunchAttribute { id: attribute, pad: [0; 4], value };
-        let cooperative = crate::launches::attributes(&[wanted])?;
-        if attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE {
-            return Ok(());
+        let (launch, value) = (launch_of(node)?, value.cast::<AttributeValue>().get("value")?);
+        if EVENTS_OF_LAUNCHES.contains(&attribute) {
+            fail!(
+                CUDA_ERROR_INVALID_VALUE,
+                "a launch in a graph has no event of its own: an event record node follows it"
+            );
         }
-        graphs::change(node, Operation::Kernel(Arc::new(launch.cooperative(cooperative)?)))
+        attributes(&[LaunchAttribute { id: attribute, pad: [0; 4], value }])?;
+        let mut wanted = launch.attributes.clone();
+        wanted.set(attribute, value);
+        graphs::change(node, Operation::Kernel(Arc::new(launch.with(wanted)?)))
     }
 
     pub fn cuGraphKernelNodeCopyAttributes(to: usize, from: usize) -> Answer {
-        let (old, cooperative) = (launch_of(to)?, launch_of(from)?.size.cooperative);
-        graphs::change(to, Operation::Kernel(Arc::new(old.cooperative(cooperative)?)))
+        let (old, wanted) = (launch_of(to)?, launch_of(from)?.attributes.clone());
+        graphs::change(to, Operation::Kernel(Arc::new(old.with(wanted)?)))
     }
 }

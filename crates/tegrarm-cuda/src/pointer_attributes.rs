@@ -5,6 +5,7 @@ use crate::context::current;
 use crate::numbers::*;
 use crate::result::{Answer, fail};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The value of an attribute, as wide as CUDA writes it.
 enum Value {
@@ -21,7 +22,9 @@ fn found(address: u64) -> Option<(Arc<Allocation>, u64)> {
 /// The value for a pointer into memory.
 fn value(memory: &Allocation, offset: u64, attribute: u32) -> Answer<Value> {
     let host = memory.kind.is_host();
-    let managed = matches!(memory.kind, Kind::Managed(_));
+    let managed = memory.kind.is_managed();
+    let (start, size, id) = memory.piece(offset);
+    let mapping = memory.mappings.as_ref().and_then(|mappings| mappings.find(offset)).map(|(_, mapping)| mapping);
     Ok(match attribute {
         CU_POINTER_ATTRIBUTE_CONTEXT => Value::Long(memory.context as u64),
         CU_POINTER_ATTRIBUTE_MEMORY_TYPE => Value::Word(if host { CU_MEMORYTYPE_HOST } else { CU_MEMORYTYPE_DEVICE }),
@@ -30,31 +33,33 @@ fn value(memory: &Allocation, offset: u64, attribute: u32) -> Answer<Value> {
         CU_POINTER_ATTRIBUTE_HOST_POINTER => {
             fail!(CUDA_ERROR_INVALID_VALUE, "memory of the device has no host pointer")
         }
-        CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => Value::Word(0),
-        CU_POINTER_ATTRIBUTE_BUFFER_ID => Value::Long(memory.id),
+        CU_POINTER_ATTRIBUTE_SYNC_MEMOPS => Value::Word(memory.sync_memops.load(Ordering::Relaxed).into()),
+        CU_POINTER_ATTRIBUTE_BUFFER_ID => Value::Long(id),
         CU_POINTER_ATTRIBUTE_IS_MANAGED => Value::Word(managed.into()),
         CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL => Value::Word(0),
         CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE => Value::Word(0),
-        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR => Value::Long(memory.address),
-        CU_POINTER_ATTRIBUTE_RANGE_SIZE => Value::Long(memory.size),
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR => Value::Long(start),
+        CU_POINTER_ATTRIBUTE_RANGE_SIZE => Value::Long(size),
         CU_POINTER_ATTRIBUTE_MAPPED => Value::Word(1),
-        CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => Value::Long(0),
+        CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES => {
+            Value::Long(mapping.map_or(0, |mapping| mapping.memory.properties.handle_types.into()))
+        }
         CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE => Value::Word(0),
-        CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => Value::Word(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE),
+        // The numbers of `CUmemAccess_flags` are the same.
+        CU_POINTER_ATTRIBUTE_ACCESS_FLAGS => {
+            Value::Word(mapping.map_or(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE, |mapping| mapping.access))
+        }
         CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE => {
             Value::Long(if let Kind::Pool(pool) = memory.kind { pool as u64 } else { 0 })
         }
-        CU_POINTER_ATTRIBUTE_MAPPING_SIZE => Value::Long(memory.size),
-        CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => Value::Long(memory.address),
-        CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => Value::Long(memory.id),
+        CU_POINTER_ATTRIBUTE_MAPPING_SIZE => Value::Long(size),
+        CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR => Value::Long(start),
+        CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID => Value::Long(id),
         CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE => Value::Word(0),
         CU_POINTER_ATTRIBUTE_P2P_TOKENS => fail!(CUDA_ERROR_NOT_SUPPORTED, "CU_POINTER_ATTRIBUTE_P2P_TOKENS"),
         other => fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {other} of a pointer"),
     })
 }
-
-/// CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE.
-const CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE: u32 = 3;
 
 pub mod rows {
     //! The functions of pointers.
@@ -71,7 +76,6 @@ pub mod rows {
     }
 
     pub fn cuPointerGetAttribute(data: Ptr<c_void>, attribute: u32, address: u64) -> Answer {
-        crate::driver::initialized()?;
         data.present("data")?;
         let Some((memory, offset)) = found(address) else {
             fail!(CUDA_ERROR_INVALID_VALUE, "{address:#x} is not in memory that was allocated or registered")
@@ -114,12 +118,11 @@ pub mod rows {
     }
 
     pub fn cuPointerSetAttribute(value: Ptr<c_void>, attribute: u32, address: u64) -> Answer {
-        crate::driver::initialized()?;
         if attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS {
             fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {attribute} cannot be set");
         }
-        value.cast::<u32>().get("value")?;
-        // Synchronous copies of this library have always finished when they return.
-        crate::allocations::get(address).map(drop)
+        let wanted = value.cast::<u32>().get("value")?;
+        crate::allocations::get(address)?.0.sync_memops.store(wanted != 0, Ordering::Relaxed);
+        Ok(())
     }
 }

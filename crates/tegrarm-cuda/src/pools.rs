@@ -1,18 +1,18 @@
 //! Memory in the order of streams, and its pools.
 //!
-//! An allocation is made at once, and a free takes place when the stream comes to it: that is what CUDA promises, although a pool could
-//! give the memory to the next allocation without libtegrarm.
+//! An allocation is made at once, and a free takes place when the stream comes to it. A pool keeps freed memory up to its threshold, and
+//! gives it to the next allocation of the same size: in the same stream at once, and in others when the stream has come to the free.
 
-use crate::allocations::{self, Kind};
-use crate::captures;
+use crate::allocations::{self, Allocation, Kind};
+use crate::capturing;
+use crate::context::{Context, stream_of};
 use crate::handles::Handles;
-use crate::memory::alloc;
 use crate::numbers::*;
-use crate::result::{Answer, fail};
-use crate::streams;
-use parking_lot::Mutex;
+use crate::order::Stream;
+use crate::result::{Answer, Error, fail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use tegrarm_lock::Mutex;
 
 /// All pools.
 static POOLS: Handles<Pool> = Handles::new(4, "memory pool", CUDA_ERROR_INVALID_VALUE);
@@ -21,29 +21,102 @@ static POOLS: Handles<Pool> = Handles::new(4, "memory pool", CUDA_ERROR_INVALID_
 struct Pool {
     /// The values of the attributes that can be set: the numbers of `CUmemPool_attribute`.
     settings: Mutex<[u64; 5]>,
-    used: AtomicU64,
-    most: AtomicU64,
+    used: Count,
+    reserved: Count,
+    /// Memory that was freed.
+    free: Mutex<Vec<Free>>,
     is_default: bool,
+}
+
+/// A number of bytes, and the largest that it was.
+#[derive(Default)]
+struct Count {
+    now: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Count {
+    fn add(&self, size: u64) {
+        self.most.fetch_max(self.now.fetch_add(size, Ordering::Relaxed) + size, Ordering::Relaxed);
+    }
+
+    fn remove(&self, size: u64) {
+        self.now.fetch_sub(size, Ordering::Relaxed);
+    }
+
+    /// The largest number counts from now on.
+    fn forget(&self) {
+        self.most.store(self.now.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Memory that was freed in the order of a stream.
+struct Free {
+    memory: Arc<Allocation>,
+    /// The number of the stream.
+    stream: u64,
+    /// The fence behind which it is free for all streams.
+    fence: u64,
 }
 
 impl Pool {
     fn new(is_default: bool) -> Pool {
         // Reuse is allowed in every way at first, and the threshold is 0, as in CUDA.
-        Pool { settings: Mutex::new([0, 1, 1, 1, 0]), used: AtomicU64::new(0), most: AtomicU64::new(0), is_default }
+        let settings = Mutex::new([0, 1, 1, 1, 0]);
+        Pool { settings, used: Count::default(), reserved: Count::default(), free: Mutex::default(), is_default }
     }
 
-    fn add(&self, size: u64) {
-        let now = self.used.fetch_add(size, Ordering::Relaxed) + size;
-        self.most.fetch_max(now, Ordering::Relaxed);
+    /// Memory of this size that was freed, if the stream may have it.
+    fn again(&self, context: &Context, stream: &Stream, size: u64) -> Option<Arc<Allocation>> {
+        let mut free = self.free.lock();
+        let fits = |one: &Free| {
+            one.memory.context == context.handle
+                && one.memory.size == size
+                && (one.stream == stream.id || context.device.passed(one.fence).unwrap_or(false))
+        };
+        let at = free.iter().position(fits)?;
+        Some(free.swap_remove(at).memory)
+    }
+
+    /// Keeps freed memory, or ends it if that is more than the pool may keep.
+    fn keep(&self, freed: Free) {
+        let may = self.settings.lock()[CU_MEMPOOL_ATTR_RELEASE_THRESHOLD as usize];
+        if self.reserved.now.load(Ordering::Relaxed) <= may {
+            self.free.lock().push(freed);
+        } else {
+            self.reserved.remove(freed.memory.size);
+        }
+    }
+
+    /// Ends freed memory that is wanted no more. libtegrarm is called when the lock is not held any more.
+    fn release(&self, wanted: impl Fn(&Free) -> bool, keep: u64) {
+        let mut gone = Vec::new();
+        self.free.lock().retain(|one| {
+            let stays = self.reserved.now.load(Ordering::Relaxed) <= keep || wanted(one);
+            if !stays {
+                self.reserved.remove(one.memory.size);
+                gone.push(one.memory.clone());
+            }
+            stays
+        });
+        drop(gone);
+    }
+}
+
+/// Ends the freed memory of a context.
+pub fn forget(context: usize) {
+    for pool in POOLS.all() {
+        pool.release(|one| one.memory.context != context, 0);
     }
 }
 
 /// Counts that memory is not in use any more, if it came from a pool.
-pub fn ended(memory: &allocations::Allocation) {
+pub fn ended(memory: &Allocation) {
     if let Kind::Pool(pool) = memory.kind
         && let Some(pool) = POOLS.find(pool)
     {
-        pool.used.fetch_sub(memory.size, Ordering::Relaxed);
+        pool.used.remove(memory.size);
+        pool.reserved.remove(memory.size);
     }
 }
 
@@ -82,31 +155,51 @@ pub mod rows {
 
     pub fn cuMemAllocFromPoolAsync(address: Ptr<u64>, size: usize, pool: usize, stream: usize) -> Answer {
         address.present("dptr")?;
-        let (context, stream) = streams::find(stream)?;
-        captures::forbid(&stream)?;
+        let (context, stream) = stream_of(stream)?;
+        capturing::forbid(&stream)?;
         let found = POOLS.get(pool)?;
-        let made = alloc(&context, Kind::Pool(pool), size)?;
-        found.add(made.size);
+        context.alive()?;
+        let made = match found.again(&context, &stream, size as u64) {
+            Some(made) => allocations::restore(made),
+            None => {
+                let made = context.alloc(Kind::Pool(pool), size).or_else(|error| {
+                    // What the pool keeps may be what is missing.
+                    found.release(|_| false, 0);
+                    if error.code == CUDA_ERROR_OUT_OF_MEMORY {
+                        context.alloc(Kind::Pool(pool), size)
+                    } else {
+                        Err(error)
+                    }
+                })?;
+                found.reserved.add(made.size);
+                made
+            }
+        };
+        found.used.add(made.size);
         address.set(made.address, "dptr")
     }
 
     pub fn cuMemFreeAsync(address: u64, stream: usize) -> Answer {
-        let (context, stream) = streams::find(stream)?;
-        captures::forbid(&stream)?;
+        let (context, stream) = stream_of(stream)?;
+        capturing::forbid(&stream)?;
         let can = |kind| matches!(kind, Kind::Device | Kind::Managed(_) | Kind::Pool(_));
         let Some(gone) = allocations::remove(address, can) else {
             fail!(CUDA_ERROR_INVALID_VALUE, "{address:#x} is not the address of an allocation")
         };
-        ended(&gone);
-        // libtegrarm itself keeps the memory until the work that the device has now has finished: so nothing waits here.
-        context.submit(&stream, |queue| queue.fence())?;
-        drop(gone);
-        Ok(())
+        // libtegrarm itself keeps memory until the work that the device has now has finished: so nothing waits here.
+        let fence = context.submit(&stream, |queue| queue.fence());
+        match (&fence, POOLS.find(if let Kind::Pool(pool) = gone.kind { pool } else { 0 })) {
+            (Ok(fence), Some(pool)) if gone.context == context.handle => {
+                pool.used.remove(gone.size);
+                pool.keep(Free { memory: gone, stream: stream.id, fence: *fence });
+            }
+            _ => ended(&gone),
+        }
+        fence.map(drop)
     }
 
     pub fn cuMemPoolCreate(pool: Ptr<usize>, properties: Ptr<c_void>) -> Answer {
         pool.present("pool")?;
-        crate::driver::initialized()?;
         let wanted = properties.cast::<PoolProperties>().get("poolProps")?;
         if wanted.allocation_type != CU_MEM_ALLOCATION_TYPE_PINNED
             || wanted.location.kind != CU_MEM_LOCATION_TYPE_DEVICE
@@ -128,9 +221,9 @@ pub mod rows {
         POOLS.remove(pool).map(drop)
     }
 
-    pub fn cuMemPoolTrimTo(pool: usize, _keep: usize) -> Answer {
-        // A pool keeps no free memory: there is never more than what is in use.
-        POOLS.get(pool).map(drop)
+    pub fn cuMemPoolTrimTo(pool: usize, keep: usize) -> Answer {
+        POOLS.get(pool)?.release(|_| false, keep as u64);
+        Ok(())
     }
 
     pub fn cuMemPoolSetAttribute(pool: usize, attribute: u32, value: Ptr<c_void>) -> Answer {
@@ -141,13 +234,17 @@ pub mod rows {
                 Ok(())
             }
             CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => {
-                pool.settings.lock()[attribute as usize] = value.cast::<u64>().get("value")?;
+                let threshold = value.cast::<u64>().get("value")?;
+                pool.settings.lock()[attribute as usize] = threshold;
+                pool.release(|_| false, threshold);
                 Ok(())
             }
-            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH | CU_MEMPOOL_ATTR_USED_MEM_HIGH
-                if value.cast::<u64>().get("value")? == 0 =>
-            {
-                pool.most.store(pool.used.load(Ordering::Relaxed), Ordering::Relaxed);
+            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH if value.cast::<u64>().get("value")? == 0 => {
+                pool.reserved.forget();
+                Ok(())
+            }
+            CU_MEMPOOL_ATTR_USED_MEM_HIGH if value.cast::<u64>().get("value")? == 0 => {
+                pool.used.forget();
                 Ok(())
             }
             _ => fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {attribute} of a pool cannot have this value"),
@@ -161,10 +258,10 @@ pub mod rows {
                 return value.cast::<u32>().set(pool.settings.lock()[attribute as usize] as u32, "value");
             }
             CU_MEMPOOL_ATTR_RELEASE_THRESHOLD => pool.settings.lock()[attribute as usize],
-            CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT | CU_MEMPOOL_ATTR_USED_MEM_CURRENT => {
-                pool.used.load(Ordering::Relaxed)
-            }
-            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH | CU_MEMPOOL_ATTR_USED_MEM_HIGH => pool.most.load(Ordering::Relaxed),
+            CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT => pool.reserved.now.load(Ordering::Relaxed),
+            CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH => pool.reserved.most.load(Ordering::Relaxed),
+            CU_MEMPOOL_ATTR_USED_MEM_CURRENT => pool.used.now.load(Ordering::Relaxed),
+            CU_MEMPOOL_ATTR_USED_MEM_HIGH => pool.used.most.load(Ordering::Relaxed),
             _ => fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {attribute} of a pool"),
         };
         value.cast::<u64>().set(number, "value")
@@ -197,13 +294,21 @@ pub mod rows {
         pool.set(default_pool()?, "pool_out")
     }
 
+    /// Fails if there is no device with this number: with the result that these functions have for it.
+    fn the_device(device: i32) -> Answer {
+        check_device(device).map_err(|error| match error.code {
+            CUDA_ERROR_INVALID_DEVICE => Error { code: CUDA_ERROR_INVALID_VALUE, ..error },
+            _ => error,
+        })
+    }
+
     pub fn cuDeviceGetMemPool(pool: Ptr<usize>, device: i32) -> Answer {
-        check_device(device)?;
+        the_device(device)?;
         pool.set(chosen()?, "pool")
     }
 
     pub fn cuDeviceSetMemPool(device: i32, pool: usize) -> Answer {
-        check_device(device)?;
+        the_device(device)?;
         POOLS.get(pool)?;
         CHOSEN.store(pool, Ordering::Relaxed);
         Ok(())

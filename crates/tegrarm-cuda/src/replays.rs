@@ -1,13 +1,14 @@
 //! Executable graphs as replays of libtegrarm: what the GPU does alone is recorded once, and each launch gives the whole to a queue.
 
 use crate::context::Context;
+use crate::events::{self, EVENTS};
+use crate::functions::Launch;
 use crate::graphs::{Operation, Step};
 use crate::kernels::Replay;
-use crate::launches::Launch;
+use crate::order::Stream;
 use crate::result::Answer;
-use crate::shapes::Shape;
-use crate::streams::Stream;
-use crate::works::{Fill, copied_by_gpu, filled_by_gpu};
+use crate::shapes::{Fill, Shape};
+use crate::works::{self, Work, copied_by_gpu, filled_by_gpu};
 use std::sync::Arc;
 
 /// A graph of fewer pieces of work than this is not recorded: a queue takes them one by one as quickly.
@@ -126,6 +127,28 @@ fn flat(steps: &[Step]) -> Option<Vec<&Operation>> {
     Some(found)
 }
 
+/// Gives it to a stream. The steps of a child graph are given one by one instead.
+fn give_operation(operation: &Operation, context: &Context, stream: &Stream) -> Answer {
+    match operation {
+        Operation::Empty | Operation::Child(_) => Ok(()),
+        Operation::Kernel(launch) => launch.give(context, stream),
+        Operation::Copy(copy) => works::give(context, stream, &Work::Copy(copy.1.clone())),
+        Operation::Fill(_, fill) => works::give(context, stream, &Work::Fill(fill.clone())),
+        Operation::Host(host) => works::give(context, stream, &Work::Host { function: host.function, user: host.user }),
+        Operation::Record(event) => events::record_in(context, stream, &*EVENTS.get(*event)?),
+        Operation::Wait(event) => events::wait_in(context, stream, &*EVENTS.get(*event)?),
+    }
+}
+
+/// Gives a step to a stream, unless it is disabled.
+fn give_step(step: &Step, context: &Context, stream: &Stream) -> Answer {
+    if step.enabled {
+        give_operation(&step.operation, context, stream)?;
+        step.inside.iter().try_for_each(|step| give_step(step, context, stream))?;
+    }
+    Ok(())
+}
+
 /// Where a graph's steps go at its launches.
 #[derive(Default)]
 pub enum Way {
@@ -182,7 +205,7 @@ impl Way {
         }
         match self {
             Way::Replay(recorded) if recorded.is_of(context) => recorded.give(context, stream),
-            _ => steps.iter().try_for_each(|step| step.give(context, stream)),
+            _ => steps.iter().try_for_each(|step| give_step(step, context, stream)),
         }
     }
 }

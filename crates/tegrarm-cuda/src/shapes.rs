@@ -1,4 +1,4 @@
-//! The geometry of copies: rows and layers, from one place to another.
+//! The geometry of copies and fills: rows and layers, from one place to another.
 
 use crate::allocations::{self, Allocation};
 use crate::numbers::*;
@@ -33,6 +33,23 @@ pub struct Shape {
     pub layers: usize,
 }
 
+/// A fill.
+#[derive(Clone)]
+pub struct Fill {
+    /// The memory, and the offset of the first byte there.
+    pub to: (Arc<Allocation>, u64),
+    /// Bytes from one row to the next.
+    pub pitch: usize,
+    /// Values of a row.
+    pub width: usize,
+    /// Rows.
+    pub rows: usize,
+    /// The value.
+    pub value: u32,
+    /// Its size: 1, 2 or 4 bytes.
+    pub size: usize,
+}
+
 /// What a pointer is said to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
@@ -46,12 +63,12 @@ pub enum Side {
 
 impl End {
     /// The end of a copy of one row.
-    pub fn line(side: Side, address: u64, size: usize) -> Answer<End> {
-        End::at(side, address, size, size, 1)
+    pub fn line(side: Side, address: u64, size: usize, writes: bool) -> Answer<End> {
+        End::at(side, address, size, [size, 1], writes)
     }
 
-    /// An end whose bytes are within `reach` bytes from the address.
-    pub fn at(side: Side, address: u64, reach: usize, pitch: usize, height: usize) -> Answer<End> {
+    /// An end whose bytes are within `reach` bytes from the address, with its pitch and height. `writes` says that the copy goes there.
+    pub fn at(side: Side, address: u64, reach: usize, [pitch, height]: [usize; 2], writes: bool) -> Answer<End> {
         if reach == 0 {
             return Ok(End { memory: None, pointer: address as usize, pitch, height });
         }
@@ -61,13 +78,7 @@ impl End {
         };
         match found {
             Some((memory, offset)) => {
-                if offset.checked_add(reach as u64).is_none_or(|end| end > memory.size) {
-                    let (start, all) = (memory.address, memory.size);
-                    fail!(
-                        CUDA_ERROR_INVALID_VALUE,
-                        "{reach} bytes from {address:#x} are outside the allocation of {all} bytes at {start:#x}"
-                    );
-                }
+                memory.check(offset, reach as u64, writes)?;
                 let pointer = memory.pointer + offset as usize;
                 Ok(End { memory: Some((memory, offset)), pointer, pitch, height })
             }
@@ -93,8 +104,19 @@ impl End {
 impl Shape {
     /// A copy of `size` bytes.
     pub fn line(to: (Side, u64), from: (Side, u64), size: usize) -> Answer<Shape> {
-        let (to, from) = (End::line(to.0, to.1, size)?, End::line(from.0, from.1, size)?);
+        let (to, from) = (End::line(to.0, to.1, size, true)?, End::line(from.0, from.1, size, false)?);
         Ok(Shape { to, from, width: size, rows: 1, layers: 1 })
+    }
+
+    /// Fails if memory that was mapped when the copy was described is not any more: a graph does it later.
+    pub fn check_mapped(&self) -> Answer {
+        for (end, writes) in [(&self.to, true), (&self.from, false)] {
+            if let Some((memory, offset)) = end.memory.as_ref().filter(|(memory, _)| memory.mappings.is_some()) {
+                let reach = reach(self.width, self.rows, self.layers, end.pitch, end.height)?;
+                memory.check(*offset, reach as u64, writes)?;
+            }
+        }
+        Ok(())
     }
 
     /// How many bytes it copies.

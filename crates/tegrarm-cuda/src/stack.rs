@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::machine::{Device, it};
-use crate::streams::Stream;
+use crate::order::Stream;
 use std::arch::{asm, global_asm};
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -196,8 +196,12 @@ thread_local! {
     static STACK: RefCell<Stack> = const { RefCell::new(Stack(Vec::new())) };
 }
 
-/// Changes the thread's stack.
+/// Changes the thread's stack. A thread that ends has no stack any more, but its variables may call the library when they end: they find
+/// an empty stack, and what they put there is gone after the call.
 pub fn change<T>(how: impl FnOnce(&mut Vec<Arc<Context>>) -> T) -> T {
+    if STACK.try_with(|_| ()).is_err() {
+        return how(&mut Vec::new());
+    }
     STACK.with_borrow_mut(|stack| {
         let result = how(&mut stack.0);
         stack.changed();

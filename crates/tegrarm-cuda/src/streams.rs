@@ -1,182 +1,21 @@
-//! Streams: queues of a context, with the rules of CUDA's default streams.
+//! What a program does with streams.
 
-use crate::context::{Context, current};
-use crate::guard::per_thread_default;
-use crate::handles::Handles;
-use crate::machine::Queue;
+use crate::captures;
+use crate::capturing;
+use crate::context::{CONTEXTS, current, settle, stream_of};
+use crate::events;
 use crate::numbers::*;
-use crate::result::{Answer, fail};
-use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The streams that programs made.
-pub static STREAMS: Handles<Stream> = Handles::new(2, "stream", CUDA_ERROR_INVALID_HANDLE);
-
-/// CU_STREAM_PER_THREAD of cuda.h. CU_STREAM_LEGACY is 1.
-const PER_THREAD: usize = 2;
-
-/// How a stream stands to the legacy default stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// It is the legacy default stream.
-    Legacy,
-    /// It waits for the legacy default stream, which waits for it.
-    Blocking,
-    /// It has nothing to do with it.
-    Free,
-}
-
-/// A stream.
-pub struct Stream {
-    /// Its handle, or that of a default stream.
-    handle: usize,
-    /// The handle of its context.
-    pub context: usize,
-    /// How it stands to the legacy default stream.
-    pub kind: Kind,
-    /// Its priority, as cuStreamCreateWithPriority takes it.
-    pub priority: i32,
-    /// The number that cuStreamGetId gives.
-    pub id: u64,
-    /// Where its work goes.
-    pub queue: Arc<Queue>,
-    /// The fence of its newest work, or 0.
-    pub newest: AtomicU64,
-    /// The fence of this stream for which the legacy default stream waits already.
-    pub joined: AtomicU64,
-    /// The fence of the legacy default stream for which this stream waits already.
-    pub seen: AtomicU64,
-}
-
-impl Stream {
-    /// A stream with a queue.
-    pub fn new(handle: usize, context: usize, kind: Kind, priority: i32, queue: Arc<Queue>) -> Stream {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let [newest, joined, seen] = [const { AtomicU64::new(0) }; 3];
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Stream { handle, context, kind, priority, id, queue, newest, joined, seen }
-    }
-}
-
-impl Stream {
-    /// Whether a program can still give it work.
-    pub fn is_open(&self) -> bool {
-        self.handle <= PER_THREAD || STREAMS.find(self.handle).is_some()
-    }
-}
-
-/// The streams of a context.
-#[derive(Default)]
-pub struct Order {
-    /// All but the legacy default stream.
-    pub streams: Vec<Arc<Stream>>,
-    /// It is none when the context has ended.
-    pub legacy: Option<Arc<Stream>>,
-}
-
-impl Order {
-    /// Keeps the streams for which `stays` is true. Returns how many of the others wait for the legacy default stream.
-    pub fn retain(&mut self, stays: impl Fn(&Arc<Stream>) -> bool) -> u32 {
-        let blocking = |order: &Order| order.streams.iter().filter(|other| other.kind == Kind::Blocking).count();
-        let before = blocking(self);
-        self.streams.retain(stays);
-        (before - blocking(self)) as u32
-    }
-
-    /// Lets the queue of a stream wait as the rules of the legacy default stream demand it.
-    pub fn before(&self, stream: &Stream) -> Answer {
-        let wait_for = |other: &Stream, seen: &AtomicU64| -> Answer {
-            let newest = other.newest.load(Ordering::Acquire);
-            if newest != 0 && newest != seen.swap(newest, Ordering::Relaxed) {
-                stream.queue.after(newest)?;
-            }
-            Ok(())
-        };
-        match stream.kind {
-            Kind::Legacy => {
-                for other in self.streams.iter().filter(|other| other.kind == Kind::Blocking) {
-                    wait_for(other, &other.joined)?;
-                }
-            }
-            Kind::Blocking => {
-                if let Some(legacy) = &self.legacy {
-                    wait_for(legacy, &stream.seen)?;
-                }
-            }
-            Kind::Free => {}
-        }
-        Ok(())
-    }
-}
-
-/// The priorities: the lowest and the highest, as on an Orin.
-pub const PRIORITIES: (i32, i32) = (0, -5);
-
-/// The priority of libtegrarm for one of CUDA.
-fn priority_of_queue(priority: i32) -> u32 {
-    match priority {
-        0.. => 0,
-        -2..=-1 => 2,
-        _ => 3,
-    }
-}
-
-/// The context and the stream that a handle means.
-pub fn find(handle: usize) -> Answer<(Arc<Context>, Arc<Stream>)> {
-    if handle > PER_THREAD {
-        let stream = STREAMS.get(handle)?;
-        return Ok((crate::context::context(stream.context)?, stream));
-    }
-    let context = current()?;
-    let stream = if handle == PER_THREAD || handle == 0 && per_thread_default() {
-        of_thread(&context)?
-    } else {
-        context.legacy()?
-    };
-    Ok((context, stream))
-}
-
-thread_local! {
-    /// The default streams of this thread. They end with it.
-    static OWN: RefCell<Vec<Own>> = const { RefCell::new(Vec::new()) };
-}
-
-struct Own {
-    stream: Arc<Stream>,
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        if let Some(context) = crate::context::CONTEXTS.find(self.stream.context) {
-            context.remove(&self.stream);
-        }
-    }
-}
-
-/// This thread's default stream in a context.
-fn of_thread(context: &Arc<Context>) -> Answer<Arc<Stream>> {
-    OWN.with_borrow_mut(|own| {
-        if let Some(own) = own.iter().find(|own| own.stream.context == context.handle) {
-            return Ok(own.stream.clone());
-        }
-        let queue = context.queue(priority_of_queue(0))?;
-        let stream = Arc::new(Stream::new(PER_THREAD, context.handle, Kind::Blocking, 0, queue));
-        context.add(stream.clone());
-        own.push(Own { stream: stream.clone() });
-        Ok(stream)
-    })
-}
+use crate::order::{Kind, PER_THREAD, PRIORITIES, STREAMS, Stream, priority_of_queue};
+use crate::pointers::{Ptr, at, call_stream_callback};
+use crate::result::{Answer, Error, fail};
+use crate::structures::AttributeValue;
+use crate::works::{Work, give};
+use std::ffi::c_void;
 
 pub mod rows {
     //! The functions of streams.
 
     use super::*;
-    use crate::captures;
-    use crate::events;
-    use crate::pointers::{Ptr, at, call_stream_callback};
-    use crate::result::Error;
-    use crate::works::{Work, give};
 
     pub fn cuStreamCreate(stream: Ptr<usize>, flags: u32) -> Answer {
         cuStreamCreateWithPriority(stream, flags, 0)
@@ -204,7 +43,7 @@ pub mod rows {
         }
         let stream = STREAMS.remove(stream)?;
         captures::leave(&stream);
-        if let Some(context) = crate::context::CONTEXTS.find(stream.context) {
+        if let Some(context) = CONTEXTS.find(stream.context) {
             // Its work goes on: whoever waits for the whole context waits for it too, so that it leaves when it has finished.
             if context.settled(&stream).unwrap_or(true) {
                 context.remove(&stream);
@@ -214,33 +53,32 @@ pub mod rows {
     }
 
     pub fn cuStreamQuery(stream: usize) -> Answer {
-        let (context, stream) = find(stream)?;
+        let (context, stream) = stream_of(stream)?;
         if context.settled(&stream)? { Ok(()) } else { Err(Error::plain(CUDA_ERROR_NOT_READY)) }
     }
 
     pub fn cuStreamSynchronize(stream: usize) -> Answer {
-        let (context, stream) = find(stream)?;
-        context.settle(&stream)
+        settle(stream)
     }
 
     pub fn cuStreamWaitEvent(stream: usize, event: usize, flags: u32) -> Answer {
         if flags & !CU_EVENT_WAIT_EXTERNAL != 0 {
             fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of cuStreamWaitEvent");
         }
-        let (context, stream) = find(stream)?;
+        let (context, stream) = stream_of(stream)?;
         let external = (flags & CU_EVENT_WAIT_EXTERNAL != 0).then_some(event);
         let event = events::EVENTS.get(event)?;
-        if captures::wait(&stream, &event, external)? {
+        if captures::wait(&stream, &event.mark, external)? {
             return Ok(());
         }
         events::wait_in(&context, &stream, &event)
     }
 
-    pub fn cuStreamAddCallback(stream: usize, callback: usize, user: Ptr<std::ffi::c_void>, flags: u32) -> Answer {
+    pub fn cuStreamAddCallback(stream: usize, callback: usize, user: Ptr<c_void>, flags: u32) -> Answer {
         if callback == 0 || flags != 0 {
             fail!(CUDA_ERROR_INVALID_VALUE, "cuStreamAddCallback: the callback is NULL, or flags are not 0");
         }
-        let (context, found) = find(stream)?;
+        let (context, found) = stream_of(stream)?;
         let user = user.address();
         let task = move |finished: bool| {
             let result = if finished { CUDA_SUCCESS } else { CUDA_ERROR_LAUNCH_FAILED };
@@ -249,15 +87,15 @@ pub mod rows {
         context.submit(&found, |queue| queue.call(Box::new(task))).map(drop)
     }
 
-    pub fn cuLaunchHostFunc(stream: usize, function: usize, user: Ptr<std::ffi::c_void>) -> Answer {
+    pub fn cuLaunchHostFunc(stream: usize, function: usize, user: Ptr<c_void>) -> Answer {
         if function == 0 {
             fail!(CUDA_ERROR_INVALID_VALUE, "fn is NULL");
         }
-        let (context, stream) = find(stream)?;
+        let (context, stream) = stream_of(stream)?;
         give(&context, &stream, &Work::Host { function, user: user.address() })
     }
 
-    pub fn cuLaunchHostFunc_v2(stream: usize, function: usize, user: Ptr<std::ffi::c_void>, mode: u32) -> Answer {
+    pub fn cuLaunchHostFunc_v2(stream: usize, function: usize, user: Ptr<c_void>, mode: u32) -> Answer {
         if mode > CU_HOST_TASK_SPINWAIT {
             fail!(CUDA_ERROR_INVALID_VALUE, "the mode {mode} of a host function");
         }
@@ -265,64 +103,82 @@ pub mod rows {
     }
 
     pub fn cuStreamGetPriority(stream: usize, priority: Ptr<i32>) -> Answer {
-        priority.set(find(stream)?.1.priority, "priority")
+        priority.set(stream_of(stream)?.1.priority(), "priority")
     }
 
     pub fn cuStreamGetFlags(stream: usize, flags: Ptr<u32>) -> Answer {
-        let free = find(stream)?.1.kind == Kind::Free;
+        let free = stream_of(stream)?.1.kind == Kind::Free;
         flags.set(if free { CU_STREAM_NON_BLOCKING } else { CU_STREAM_DEFAULT }, "flags")
     }
 
     pub fn cuStreamGetId(stream: usize, id: Ptr<u64>) -> Answer {
-        id.set(find(stream)?.1.id, "streamId")
+        id.set(stream_of(stream)?.1.id, "streamId")
     }
 
     pub fn cuStreamGetCtx(stream: usize, context: Ptr<usize>) -> Answer {
-        context.set(find(stream)?.0.handle, "pctx")
+        context.set(stream_of(stream)?.0.handle, "pctx")
     }
 
     pub fn cuStreamGetDevice(stream: usize, device: Ptr<i32>) -> Answer {
-        find(stream)?;
+        stream_of(stream)?;
         device.set(0, "device")
     }
 
     pub fn cuStreamCopyAttributes(to: usize, from: usize) -> Answer {
-        find(to)?;
-        find(from).map(drop)
+        let (to, from) = (stream_of(to)?.1, stream_of(from)?.1);
+        let priority = from.priority();
+        let mut copied = from.attributes.lock().clone();
+        copied.set(CU_LAUNCH_ATTRIBUTE_PRIORITY, value_of(priority as u32));
+        *to.attributes.lock() = copied;
+        Ok(())
     }
 
-    /// The attributes of a stream, of which only the priority has an effect here.
-    pub fn cuStreamGetAttribute(stream: usize, attribute: u32, value: Ptr<std::ffi::c_void>) -> Answer {
-        let (_, stream) = find(stream)?;
+    /// A value of an attribute that is a number.
+    fn value_of(number: u32) -> AttributeValue {
+        [number.into(), 0, 0, 0, 0, 0, 0, 0]
+    }
+
+    pub fn cuStreamGetAttribute(stream: usize, attribute: u32, value: Ptr<c_void>) -> Answer {
+        let (_, stream) = stream_of(stream)?;
         value.present("value_out")?;
-        match attribute {
-            CU_LAUNCH_ATTRIBUTE_PRIORITY => value.cast::<i32>().set(stream.priority, "value_out"),
-            CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => value.cast::<u32>().set(CU_SYNC_POLICY_AUTO, "value_out"),
-            CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN => {
-                value.cast::<u32>().set(CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT, "value_out")
-            }
-            _ => fail!(CUDA_ERROR_NOT_SUPPORTED, "the attribute {attribute} of a stream"),
-        }
+        let first = match attribute {
+            CU_LAUNCH_ATTRIBUTE_PRIORITY => stream.priority() as u32,
+            CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => CU_SYNC_POLICY_AUTO,
+            // The GPU has one domain, whose number is 0.
+            CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN
+            | CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP
+            | CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW => 0,
+            _ => fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {attribute} of a stream"),
+        };
+        let set = stream.attributes.lock().get(attribute).filter(|_| attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY);
+        value.cast::<AttributeValue>().set(set.unwrap_or(value_of(first)), "value_out")
     }
 
-    pub fn cuStreamSetAttribute(stream: usize, attribute: u32, value: Ptr<std::ffi::c_void>) -> Answer {
-        let (_, stream) = find(stream)?;
-        value.present("value")?;
-        match attribute {
-            CU_LAUNCH_ATTRIBUTE_PRIORITY if value.cast::<i32>().get("value")? == stream.priority => Ok(()),
-            CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY
-                if value.cast::<u32>().get("value")? <= CU_SYNC_POLICY_BLOCKING_SYNC =>
-            {
-                Ok(())
+    /// What is set is kept. It has no effect but on what a program reads and on the priority of launches in a graph: all of it is
+    /// hints for the scheduler, for the waiting CPU, and for a cache that has no persisting part here.
+    pub fn cuStreamSetAttribute(stream: usize, attribute: u32, value: Ptr<c_void>) -> Answer {
+        let (_, stream) = stream_of(stream)?;
+        let value = value.cast::<AttributeValue>().get("value")?;
+        let word = value[0] as u32;
+        let valid = match attribute {
+            CU_LAUNCH_ATTRIBUTE_PRIORITY | CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW => true,
+            CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY => {
+                (CU_SYNC_POLICY_AUTO..=CU_SYNC_POLICY_BLOCKING_SYNC).contains(&word)
             }
-            // There is no cache whose lines a window would keep: it is a wish without an effect.
-            CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW => Ok(()),
-            _ => fail!(CUDA_ERROR_NOT_SUPPORTED, "setting the attribute {attribute} of a stream"),
+            CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN => word <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE,
+            // Two bytes: the domains of both kinds of work.
+            CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP => word & 0xFFFF == 0,
+            _ => false,
+        };
+        if !valid {
+            fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {attribute} of a stream cannot begin with {word:#x}");
         }
+        stream.attributes.lock().set(attribute, value);
+        Ok(())
     }
 
     pub fn cuStreamAttachMemAsync(stream: usize, address: u64, length: usize, flags: u32) -> Answer {
-        captures::forbid(&find(stream)?.1)?;
+        capturing::forbid(&stream_of(stream)?.1)?;
         let known = [CU_MEM_ATTACH_GLOBAL, CU_MEM_ATTACH_HOST, CU_MEM_ATTACH_SINGLE];
         if !known.contains(&flags) {
             fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of cuStreamAttachMemAsync");
@@ -340,8 +196,8 @@ pub mod rows {
         if flags & !CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER != 0 || !address.is_multiple_of(width as u64) {
             fail!(CUDA_ERROR_INVALID_VALUE, "writing {width} bytes to {address:#x} with the flags {flags:#x}");
         }
-        let (context, stream) = find(stream)?;
-        let (found, offset) = crate::allocations::get_range(address, width as u64)?;
+        let (context, stream) = stream_of(stream)?;
+        let (found, offset) = crate::allocations::get_range(address, width as u64, true)?;
         let place = found.pointer + offset as usize;
         let task = move |finished: bool| {
             if finished && width == 4 {

@@ -74,6 +74,41 @@ pub struct LaunchAttribute {
     pub value: [u64; 8],
 }
 
+/// `CUmemcpyAttributes`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CopyAttributes {
+    pub order: u32,
+    pub source: crate::pointers::Location,
+    pub target: crate::pointers::Location,
+    pub flags: u32,
+}
+
+/// `CUlaunchAttributeValue`: a union.
+pub type AttributeValue = [u64; 8];
+
+/// The attributes of a launch or of a stream that a program set.
+#[derive(Clone, Default)]
+pub struct Attributes(Vec<(u32, AttributeValue)>);
+
+impl Attributes {
+    /// The value that was set.
+    pub fn get(&self, id: u32) -> Option<AttributeValue> {
+        self.0.iter().find(|(other, _)| *other == id).map(|(_, value)| *value)
+    }
+
+    /// The number at the beginning of the value that was set, or 0.
+    pub fn number(&self, id: u32) -> u32 {
+        self.get(id).map_or(0, |value| value[0] as u32)
+    }
+
+    /// Sets a value.
+    pub fn set(&mut self, id: u32, value: AttributeValue) {
+        self.0.retain(|(other, _)| *other != id);
+        self.0.push((id, value));
+    }
+}
+
 /// `CUdevprop_v1`.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -101,6 +136,20 @@ pub struct PoolProperties {
     pub max_size: usize,
     pub usage: u16,
     pub reserved: [u8; 54],
+}
+
+/// CUmemAllocationProp_v1 of cuda.h, with the fields of its structure without a name, `allocFlags`. NVIDIA's sample vectorAddMMAP uses it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AllocationProperties {
+    pub allocation_type: u32,
+    pub handle_types: u32,
+    pub location: crate::pointers::Location,
+    pub windows: usize,
+    pub compression: u8,
+    pub rdma: u8,
+    pub usage: u16,
+    pub reserved: [u8; 4],
 }
 
 /// `CUmemAccessDesc_v1`.

@@ -12,8 +12,6 @@ pub struct Function {
     pub since: u32,
     /// The last version of CUDA whose header has it.
     pub last: u32,
-    /// What it does here.
-    pub state: State,
     /// Where it is.
     pub address: *const (),
 }
@@ -22,18 +20,6 @@ pub struct Function {
 #[allow(unsafe_code)]
 // SAFETY: see above.
 unsafe impl Sync for Function {}
-
-/// What a function does.
-#[derive(Clone, Copy)]
-pub enum State {
-    /// What CUDA's documentation says.
-    Done,
-    /// Less than that, for this reason.
-    #[allow(dead_code, reason = "the reason is for docs/cuda.md, which states.tsv makes")]
-    Partly(&'static str),
-    /// Nothing, for this reason.
-    Refused(&'static str),
-}
 
 /// How cuGetProcAddress found something.
 pub enum Found {

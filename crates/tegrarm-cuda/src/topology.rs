@@ -111,7 +111,6 @@ pub mod rows {
 
     pub fn cuGraphCreate(graph: Ptr<usize>, flags: u32) -> Answer {
         graph.present("phGraph")?;
-        crate::driver::initialized()?;
         if flags != 0 {
             fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of a graph");
         }
@@ -120,6 +119,20 @@ pub mod rows {
 
     pub fn cuGraphDestroy(graph: usize) -> Answer {
         graphs::end(graph)
+    }
+
+    pub fn cuGraphRetainUserObject(graph: usize, object: usize, count: u32, flags: u32) -> Answer {
+        if flags & !CU_GRAPH_USER_OBJECT_MOVE != 0 {
+            fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x}");
+        }
+        GRAPHS.get(graph)?.kept.lock().add(object, count, flags & CU_GRAPH_USER_OBJECT_MOVE != 0)
+    }
+
+    pub fn cuGraphReleaseUserObject(graph: usize, object: usize, count: u32) -> Answer {
+        let graph = GRAPHS.get(graph)?;
+        let ended = graph.kept.lock().remove(object, count)?;
+        drop(ended);
+        Ok(())
     }
 
     pub fn cuGraphDestroyNode(node: usize) -> Answer {

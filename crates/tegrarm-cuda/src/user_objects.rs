@@ -57,20 +57,56 @@ impl Drop for Kept {
     }
 }
 
+/// What graphs keep: the references of one graph.
+#[derive(Clone, Default)]
+pub struct AllKept(Vec<Kept>);
+
+impl AllKept {
+    /// Takes references: new ones, or, if `moves`, some that the program has.
+    pub fn add(&mut self, object: usize, count: u32, moves: bool) -> Answer {
+        some(count)?;
+        let object = OBJECTS.get(object)?;
+        if !moves {
+            object.retain(count);
+        } else if object.count.load(Ordering::Relaxed) < count.into() {
+            fail!(CUDA_ERROR_INVALID_VALUE, "{count} references of a user object that has fewer are moved");
+        }
+        self.0.push(Kept { object, count });
+        Ok(())
+    }
+
+    /// Gives up references. The caller drops what this returns when no lock is held: the program's function may be called then.
+    pub fn remove(&mut self, object: usize, count: u32) -> Answer<Vec<Kept>> {
+        some(count)?;
+        let is_it = |one: &Kept| one.object.handle == object;
+        let all: u32 = self.0.iter().filter(|one| is_it(one)).map(|one| one.count).sum();
+        let Some(left) = all.checked_sub(count) else {
+            fail!(CUDA_ERROR_INVALID_VALUE, "the graph has {all} references of this user object, not {count}");
+        };
+        let (ended, mut others): (Vec<Kept>, Vec<Kept>) = self.0.drain(..).partition(is_it);
+        if left > 0 {
+            let object = ended[0].object.clone();
+            object.retain(left);
+            others.push(Kept { object, count: left });
+        }
+        self.0 = others;
+        Ok(ended)
+    }
+}
+
+fn some(count: u32) -> Answer {
+    if count == 0 || count > i32::MAX as u32 {
+        fail!(CUDA_ERROR_INVALID_VALUE, "{count} references");
+    }
+    Ok(())
+}
+
 pub mod rows {
     //! The functions of user objects.
 
     use super::*;
-    use crate::graphs::GRAPHS;
     use crate::pointers::Ptr;
     use std::ffi::c_void;
-
-    fn some(count: u32) -> Answer {
-        if count == 0 || count > i32::MAX as u32 {
-            fail!(CUDA_ERROR_INVALID_VALUE, "{count} references");
-        }
-        Ok(())
-    }
 
     pub fn cuUserObjectCreate(object: Ptr<usize>, user: Ptr<c_void>, destroy: usize, count: u32, flags: u32) -> Answer {
         object.present("object_out")?;
@@ -92,45 +128,5 @@ pub mod rows {
     pub fn cuUserObjectRelease(object: usize, count: u32) -> Answer {
         some(count)?;
         OBJECTS.get(object)?.release(count)
-    }
-
-    pub fn cuGraphRetainUserObject(graph: usize, object: usize, count: u32, flags: u32) -> Answer {
-        some(count)?;
-        if flags & !CU_GRAPH_USER_OBJECT_MOVE != 0 {
-            fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x}");
-        }
-        let (graph, object) = (GRAPHS.get(graph)?, OBJECTS.get(object)?);
-        if flags & CU_GRAPH_USER_OBJECT_MOVE == 0 {
-            object.retain(count);
-        } else if object.count.load(Ordering::Relaxed) < count.into() {
-            fail!(CUDA_ERROR_INVALID_VALUE, "{count} references of a user object that has fewer are moved");
-        }
-        graph.kept.lock().push(Kept { object, count });
-        Ok(())
-    }
-
-    pub fn cuGraphReleaseUserObject(graph: usize, object: usize, count: u32) -> Answer {
-        some(count)?;
-        let graph = GRAPHS.get(graph)?;
-        let mut kept = graph.kept.lock();
-        let all: u32 = kept.iter().filter(|one| one.object.handle == object).map(|one| one.count).sum();
-        let Some(left) = all.checked_sub(count) else {
-            fail!(CUDA_ERROR_INVALID_VALUE, "the graph has {all} references of this user object, not {count}");
-        };
-        let mut ended = Vec::new();
-        let mut others = Vec::new();
-        for one in kept.drain(..) {
-            if one.object.handle == object { ended.push(one) } else { others.push(one) }
-        }
-        if left > 0 {
-            let object = ended[0].object.clone();
-            object.retain(left);
-            others.push(Kept { object, count: left });
-        }
-        *kept = others;
-        drop(kept);
-        // The program's function may be called now, when no lock is held.
-        drop(ended);
-        Ok(())
     }
 }

@@ -1,40 +1,20 @@
 //! Pieces of work that a stream is given.
 
-use crate::allocations::Allocation;
 use crate::captures;
 use crate::context::Context;
 use crate::graphs::Operation;
 use crate::machine::Queue;
-use crate::nodes::{captured_copy, captured_fill};
 use crate::numbers::*;
+use crate::order::Stream;
 use crate::pointers::{call_host_function, copy_bytes, copy_checked, repeat_bytes};
 use crate::result::{Answer, fail};
-use crate::shapes::Shape;
-use crate::streams::Stream;
+use crate::shapes::{End, Fill, Shape, reach};
 use crate::structures::HostNode;
-use std::sync::Arc;
 
 /// A copy or a fill of at most this many pieces is given to the GPU, and one of more pieces to the CPU, which has the same memory.
 const PIECES: usize = 64;
 /// A copy of at most this many bytes is done at once if the stream has nothing to do.
 const AT_ONCE: usize = 256 << 10;
-
-/// A fill.
-#[derive(Clone)]
-pub struct Fill {
-    /// The memory, and the offset of the first byte there.
-    pub to: (Arc<Allocation>, u64),
-    /// Bytes from one row to the next.
-    pub pitch: usize,
-    /// Values of a row.
-    pub width: usize,
-    /// Rows.
-    pub rows: usize,
-    /// The value.
-    pub value: u32,
-    /// Its size: 1, 2 or 4 bytes.
-    pub size: usize,
-}
 
 /// A piece of work.
 #[derive(Clone)]
@@ -56,8 +36,8 @@ impl Work {
     /// The node of a graph that does it.
     fn operation(&self) -> Operation {
         match self {
-            Work::Copy(shape) => captured_copy(shape),
-            Work::Fill(fill) => captured_fill(fill),
+            Work::Copy(shape) => Operation::copy(shape),
+            Work::Fill(fill) => Operation::fill(fill),
             Work::Host { function, user } => Operation::Host(HostNode { function: *function, user: *user }),
         }
     }
@@ -89,6 +69,7 @@ fn copy(context: &Context, stream: &Stream, shape: &Shape) -> Answer {
     if shape.bytes() == 0 {
         return Ok(());
     }
+    shape.check_mapped()?;
     if shape.to.is_pageable() || shape.from.is_pageable() {
         context.settle(stream)?;
         for (to, from, size) in shape.pieces() {
@@ -114,8 +95,7 @@ fn copy(context: &Context, stream: &Stream, shape: &Shape) -> Answer {
 
 /// Whether the GPU of a context can do a copy: both ends are memory of the context, in few pieces.
 pub fn copied_by_gpu(context: &Context, shape: &Shape) -> bool {
-    let ours =
-        |end: &crate::shapes::End| end.memory.as_ref().is_some_and(|(memory, _)| memory.context == context.handle);
+    let ours = |end: &End| end.memory.as_ref().is_some_and(|(memory, _)| memory.context == context.handle);
     ours(&shape.to) && ours(&shape.from) && shape.count() <= PIECES && !overlaps(shape)
 }
 
@@ -126,9 +106,7 @@ pub fn filled_by_gpu(context: &Context, fill: &Fill) -> bool {
 
 /// Whether a row of the source may be a row of the target.
 fn overlaps(shape: &Shape) -> bool {
-    let end = |end: &crate::shapes::End| {
-        end.pointer + (shape.layers * end.height.max(shape.rows)) * end.pitch.max(shape.width)
-    };
+    let end = |end: &End| end.pointer + (shape.layers * end.height.max(shape.rows)) * end.pitch.max(shape.width);
     shape.to.pointer < end(&shape.from) && shape.from.pointer < end(&shape.to)
 }
 
@@ -155,6 +133,9 @@ fn fill(context: &Context, stream: &Stream, fill: &Fill) -> Answer {
     let (memory, at) = &fill.to;
     if fill.width == 0 || fill.rows == 0 {
         return context.alive();
+    }
+    if memory.mappings.is_some() {
+        memory.check(*at, reach(fill.width * fill.size, fill.rows, 1, fill.pitch, fill.rows)? as u64, true)?;
     }
     if filled_by_gpu(context, fill) {
         let row = (fill.width * fill.size) as u64;

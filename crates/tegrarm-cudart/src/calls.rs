@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use crate::FUNCTIONS;
-use parking_lot::Mutex;
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use tegrarm_lock::Mutex;
 
 /// What a function gives: a number of `cudaError` where it fails.
 pub type Answer<T = ()> = Result<T, u32>;
@@ -30,6 +30,8 @@ pub const INVALID_DEVICE: u32 = 101;
 pub const NOT_SUPPORTED: u32 = 801;
 /// cudaErrorUnknown.
 const UNKNOWN: u32 = 999;
+/// The runtime ends, or the thread.
+pub const UNLOADING: u32 = 4;
 
 /// `dim3`.
 #[repr(C)]
@@ -237,12 +239,14 @@ fn prepare() -> Answer {
     }
     let mut retained = RETAINED.lock();
     cu!("cuDevicePrimaryCtxRetain", &raw mut context, 0)?;
-    if *retained {
+    let new = !std::mem::replace(&mut *retained, true);
+    if !new {
         // One reference is enough for all threads.
         cu!("cuDevicePrimaryCtxRelease_v2", 0)?;
     }
-    *retained = true;
-    cu!("cuCtxSetCurrent", context)
+    drop(retained);
+    cu!("cuCtxSetCurrent", context)?;
+    if new { crate::images::give_managed_again() } else { Ok(()) }
 }
 
 /// Ends the primary context and all that is in it.

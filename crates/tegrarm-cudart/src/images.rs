@@ -1,11 +1,11 @@
 //! What programs register at their start: fat binaries, functions and variables; launches; errors of a thread.
 
 use crate::calls::{self, *};
-use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
+use tegrarm_lock::Mutex;
 
 /// A fat binary of the program. The driver loads it when something of it is first needed.
 struct Image {
@@ -21,13 +21,23 @@ struct Entity {
     name: CString,
 }
 
+/// A `__managed__` variable of the program, which takes the address from a pointer that the compiler made.
+#[derive(Clone)]
+struct Managed {
+    pointer: usize,
+    name: CString,
+}
+
 #[derive(Default)]
 struct Registry {
     images: HashMap<usize, Arc<Image>>,
     functions: HashMap<usize, Entity>,
     kernels: HashMap<usize, usize>,
     variables: HashMap<usize, Entity>,
-    managed: HashMap<usize, Vec<CString>>,
+    /// The managed variables by their image.
+    managed: HashMap<usize, Vec<Managed>>,
+    /// The images whose managed variables the program uses.
+    given: Vec<usize>,
     next: usize,
 }
 
@@ -71,6 +81,29 @@ pub fn variable(symbol: usize) -> Answer<(usize, usize)> {
     cu!("cuLibraryGetGlobal", &raw mut address, &raw mut size, library(entity.image)?, entity.name.as_ptr())
         .map_err(|code| if code == 500 { INVALID_SYMBOL } else { code })?;
     Ok((address, size))
+}
+
+/// Gives the program the addresses of an image's managed variables.
+fn give_managed(image: usize) -> Answer {
+    let all = registry(|all| all.managed.get(&image).cloned()).unwrap_or_default();
+    for Managed { pointer, name } in all {
+        let (mut address, mut size) = (0usize, 0usize);
+        cu!("cuLibraryGetManaged", &raw mut address, &raw mut size, library(image)?, name.as_ptr())?;
+        set(pointer, address)?;
+        // The program's name of the variable stands for what the pointer points at.
+        registry(|all| all.variables.insert(address, Entity { image, name }));
+    }
+    registry(|all| {
+        if !all.given.contains(&image) {
+            all.given.push(image);
+        }
+    });
+    Ok(())
+}
+
+/// A new context has new variables, and the program does not ask a second time.
+pub fn give_managed_again() -> Answer {
+    registry(|all| all.given.clone()).into_iter().try_for_each(give_managed)
 }
 
 thread_local! {
@@ -130,6 +163,7 @@ pub mod exports {
             });
             all.variables.retain(|_, entity| entity.image != handle);
             all.managed.remove(&handle);
+            all.given.retain(|image| *image != handle);
             all.images.remove(&handle)
         });
         let loaded = image.map_or(0, |image| *image.library.lock());
@@ -153,33 +187,34 @@ pub mod exports {
     }
 
     #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __cudaRegisterManagedVar(image: usize, _host: usize, _device: usize, name: usize) {
+    pub unsafe extern "C" fn __cudaRegisterManagedVar(image: usize, pointer: usize, _device: usize, name: usize) {
         if let Ok(name) = calls::text(name) {
-            registry(|all| all.managed.entry(image).or_default().push(name));
+            registry(|all| all.managed.entry(image).or_default().push(Managed { pointer, name }));
         }
     }
 
-    /// The program calls this before it uses a managed variable.
+    /// The program calls this before it first uses a managed variable.
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn __cudaInitModule(handle: usize) -> c_char {
-        let names = registry(|all| all.managed.get(&handle).cloned()).unwrap_or_default();
-        if names.is_empty() {
-            return 1;
+        let code = calls::run(0, false, || give_managed(handle));
+        if code != 0 {
+            // There is no error that the program would look at: it would go on with a pointer that is NULL.
+            let why = name(code).map_or("an unknown error".into(), |at| {
+                calls::text(at).unwrap_or_default().to_string_lossy().into_owned()
+            });
+            eprintln!(
+                "libcudart of libtegrarm: the __managed__ variables of the program get no memory ({why}). The program ends here."
+            );
+            std::process::abort()
         }
-        // There is no error that the program would look at: it would go on with a pointer that is NULL.
-        let names: Vec<String> = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
-        eprintln!(
-            "libcudart of libtegrarm: the __managed__ variables {} cannot be used, because libcuda.so.1 does not load variables as managed \
-             memory: allocate the memory with cudaMallocManaged. The program ends here.",
-            names.join(", ")
-        );
-        std::process::abort()
+        1
     }
 
     #[unsafe(no_mangle)]
     pub unsafe extern "C" fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared: usize, stream: usize) -> u32 {
-        CONFIGURATIONS.with_borrow_mut(|all| all.push((grid, block, shared, stream)));
-        0
+        // The variables of a thread that ends may launch too, and the configurations have ended then.
+        let pushed = CONFIGURATIONS.try_with(|all| all.borrow_mut().push((grid, block, shared, stream)));
+        pushed.map_or_else(|_| failed(UNLOADING), |()| 0)
     }
 
     #[unsafe(no_mangle)]
@@ -189,7 +224,8 @@ pub mod exports {
         shared: usize,
         stream: usize,
     ) -> u32 {
-        let Some(last) = CONFIGURATIONS.with_borrow_mut(Vec::pop) else { return failed(52) };
+        let popped = CONFIGURATIONS.try_with(|all| all.borrow_mut().pop());
+        let Some(last) = popped.ok().flatten() else { return failed(52) };
         let written = set(grid, last.0).and(set(block, last.1)).and(set(shared, last.2)).and(set(stream, last.3));
         written.err().map_or(0, failed)
     }

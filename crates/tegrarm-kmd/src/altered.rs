@@ -2,12 +2,12 @@
 
 use crate::testing::{SMS, TestKmd, program};
 use crate::{Errno, File, Kmd, Node, Placement, Prot, Recorded, Replayed, perform, perform_all};
-use parking_lot::Mutex;
 use serde_json::Value;
 use std::io::{self, Write};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvmap::{NVMAP_IOC_CREATE, NVMAP_IOC_GET_FD, nvmap_create_handle};
+use tegrarm_lock::Mutex;
 
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
@@ -174,24 +174,45 @@ fn a_mapping_is_never_longer_than_its_file() {
     assert_eq!(crate::memory::read(last, 1), Ok(vec![0]));
 }
 
-/// A call that fails gives its program no descriptor, whatever the file says. The replay kept what it had made for it.
+/// A call that does not return 0 gives its program no descriptor, whatever the file says. The replay kept what it had made for it.
 #[test]
 fn a_call_that_fails_leaves_no_descriptor() {
-    let text = altered(|line| {
-        if line["name"] == "NVMAP_IOC_GET_FD" {
-            line["err"] = "EINVAL".into();
-        }
-    });
-    let kmd: Arc<dyn Kmd> = Arc::new(Replayed::new(text.as_bytes()).expect("a recording").ignoring_inputs());
-    let nvmap = File::open(&kmd, Node::Nvmap, "/dev/nvmap").expect("recorded");
-    let mut handle = nvmap_create_handle { size: 8192, handle: 0 };
-    nvmap.ioctl(NVMAP_IOC_CREATE, &mut handle).expect("recorded");
-    let name = format!("/proc/self/fd/{}", {
-        let before = handle;
-        assert_eq!(nvmap.ioctl(NVMAP_IOC_GET_FD, &mut handle), Err(Errno::EINVAL));
-        if handle.size == before.size { -1 } else { handle.size as i32 }
-    });
-    assert!(std::fs::read_link(&name).is_err(), "{name} is open");
+    for (key, value, errno) in [("err", Value::from("EINVAL"), Errno::EINVAL), ("ret", Value::from(5), Errno::EFAULT)] {
+        let text = altered(|line| {
+            if line["name"] == "NVMAP_IOC_GET_FD" {
+                line[key] = value.clone();
+            }
+        });
+        let kmd: Arc<dyn Kmd> = Arc::new(Replayed::new(text.as_bytes()).expect("a recording").ignoring_inputs());
+        let nvmap = File::open(&kmd, Node::Nvmap, "/dev/nvmap").expect("recorded");
+        let mut handle = nvmap_create_handle { size: 8192, handle: 0 };
+        nvmap.ioctl(NVMAP_IOC_CREATE, &mut handle).expect("recorded");
+        let before = handle.size;
+        assert_eq!(nvmap.ioctl(NVMAP_IOC_GET_FD, &mut handle), Err(errno));
+        let name = format!("/proc/self/fd/{}", if handle.size == before { -1 } else { handle.size as i32 });
+        assert!(std::fs::read_link(&name).is_err(), "{name} is open after {errno}");
+    }
+}
+
+/// The program took the number that it had left in the field, here 0, for its new descriptor, and closed it: its standard input.
+#[test]
+fn a_call_that_names_no_descriptor_gives_none() {
+    for inputs in [true, false] {
+        let text = altered(|line| {
+            if line["name"] == "NVMAP_IOC_GET_FD" {
+                line["out"].as_object_mut().expect("an output").remove("fds");
+            }
+        });
+        let replay = Replayed::new(text.as_bytes()).expect("a recording");
+        let replay = Arc::new(if inputs { replay } else { replay.ignoring_inputs() });
+        let kmd: Arc<dyn Kmd> = replay.clone();
+        let nvmap = File::open(&kmd, Node::Nvmap, "/dev/nvmap").expect("recorded");
+        let mut handle = nvmap_create_handle { size: 8192, handle: 0 };
+        nvmap.ioctl(NVMAP_IOC_CREATE, &mut handle).expect("recorded");
+        assert_eq!(nvmap.ioctl(NVMAP_IOC_GET_FD, &mut handle), Err(Errno::EIO));
+        let text = replay.first_difference().expect("a difference");
+        assert!(text.ends_with("fd: the recording names no descriptor"), "{text}");
+    }
 }
 
 #[test]

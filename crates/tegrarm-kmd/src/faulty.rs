@@ -1,10 +1,9 @@
 //! A kernel that fails on demand.
 
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, describe};
-use parking_lot::Mutex;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use tegrarm_lock::Mutex;
 
 /// The calls that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,37 +123,7 @@ impl Faulty {
 }
 
 impl Kmd for Faulty {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn is_simulated(&self) -> bool {
-        self.inner.is_simulated()
-    }
-
-    fn examines_code(&self) -> bool {
-        self.inner.examines_code()
-    }
-
-    fn step(&self) -> bool {
-        self.inner.step()
-    }
-
-    fn progress(&self) -> Option<u64> {
-        self.inner.progress()
-    }
-
-    fn rest(&self, seen: u64, longest: Duration) {
-        self.inner.rest(seen, longest);
-    }
-
-    fn saw_gpu(&self) {
-        self.inner.saw_gpu();
-    }
-
-    fn waits_in_vain(&self) -> Option<String> {
-        self.inner.waits_in_vain()
-    }
+    crate::forward!(inner: name, is_simulated, examines_code, step, progress, rest, saw_gpu, waits_in_vain, own_view, close);
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.check(&Now::Open)?;
@@ -169,14 +138,6 @@ impl Kmd for Faulty {
     fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
         self.check(&Now::Mmap)?;
         self.inner.mmap(fd, at, len, prot, offset)
-    }
-
-    fn close(&self, fd: OwnedFd) {
-        self.inner.close(fd);
-    }
-
-    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
-        self.inner.own_view(fd)
     }
 
     fn read_text(&self, path: &str) -> Result<String, Errno> {

@@ -116,7 +116,7 @@ mod tests {
     use tegrarm_abi::nvmap::NVMAP_IOC_FREE;
 
     /// A kernel that answers every ioctl with the same number and notes which descriptors it closed.
-    struct Fixed(i32, parking_lot::Mutex<Vec<RawFd>>);
+    struct Fixed(i32, tegrarm_lock::Mutex<Vec<RawFd>>);
 
     impl Kmd for Fixed {
         fn name(&self) -> &str {

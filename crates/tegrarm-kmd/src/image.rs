@@ -144,6 +144,17 @@ impl Image {
             .collect()
     }
 
+    /// The descriptors that a call with the argument `now` makes when it succeeds, and of which this output has no label. The
+    /// caller would take the number that it left in the field for a descriptor of its own, and close whatever has that number.
+    pub(crate) fn without_label(&self, request: u32, now: &Image) -> Vec<String> {
+        if pointers::overwrites_input(request) {
+            return Vec::new();
+        }
+        let made = descriptors::of(request).filter(|d| d.role != Role::In && d.applies(&now.bytes));
+        let missing = made.filter(|d| !self.fds.contains_key(&d.offset));
+        missing.map(|d| format!("{}: the recording names no descriptor", d.name)).collect()
+    }
+
     /// Writes the output of a recorded call into the caller's argument and memory. `make` supplies a descriptor for
     /// each label that the kernel made.
     pub(crate) fn apply(

@@ -8,12 +8,12 @@
 #![allow(unsafe_code)]
 
 use crate::maps::{self, MMPermissions};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ptr::null_mut;
+use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use tegrarm_lock::ProcessMutex;
 
 /// The start and the length of every mapping of this process that its children do not get.
 type Ranges = BTreeMap<usize, usize>;
@@ -29,12 +29,7 @@ struct Withheld {
 /// The library does not look for ranges that are not mapped any more while there are fewer.
 const FEW: usize = 256;
 
-static RANGES: Mutex<Withheld> = Mutex::new(Withheld { ranges: Ranges::new(), sweep_at: FEW });
-
-thread_local! {
-    /// The lock of [`RANGES`] while its thread is inside fork(2). The parent and the child each release it.
-    static HELD: Cell<Option<MutexGuard<'static, Withheld>>> = const { Cell::new(None) };
-}
+static RANGES: ProcessMutex<Withheld> = ProcessMutex::new(Withheld { ranges: Ranges::new(), sweep_at: FEW });
 
 /// Notes that children do not get `len` bytes at `start`, and tells the system. The mapping may have replaced a part of
 /// another one.
@@ -43,7 +38,7 @@ pub(crate) fn withhold(start: usize, len: usize) {
     // If this fails, the child inherits the mapping, and no guard is placed over it.
     // SAFETY: the advice changes what fork(2) copies, and nothing about the memory itself.
     unsafe { libc::madvise(start as *mut libc::c_void, len, libc::MADV_DONTFORK) };
-    let mut withheld = withheld();
+    let mut withheld = RANGES.lock();
     clear(&mut withheld.ranges, start, len);
     withheld.ranges.insert(start, len);
     if withheld.ranges.len() >= withheld.sweep_at {
@@ -53,7 +48,7 @@ pub(crate) fn withhold(start: usize, len: usize) {
 
 /// Forgets `len` bytes at `start`, and everything that was mapped over a part of them. They are about to be unmapped.
 pub(crate) fn forget(start: usize, len: usize) {
-    clear(&mut withheld().ranges, start, len);
+    clear(&mut RANGES.lock().ranges, start, len);
 }
 
 impl Withheld {
@@ -107,15 +102,13 @@ fn clear(ranges: &mut Ranges, start: usize, len: usize) {
     }
 }
 
-fn withheld() -> MutexGuard<'static, Withheld> {
-    RANGES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn watch_forks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        // A child runs its handlers in the order in which they were given, so it finds the mutex free in `in_child`.
+        RANGES.watch();
         // SAFETY: the functions stay at their addresses for as long as this code is loaded.
-        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
+        unsafe { libc::pthread_atfork(Some(before), None, Some(in_child)) };
     });
 }
 
@@ -124,23 +117,11 @@ static PARENT: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn before() {
     PARENT.store(std::process::id(), Ordering::Relaxed);
-    // When a thread ends, its variables are destroyed. The lock is then not held, and the child finds it as it was.
-    let _ = HELD.try_with(|held| held.set(Some(withheld())));
-}
-
-extern "C" fn after() {
-    let _ = HELD.try_with(Cell::take);
 }
 
 extern "C" fn in_child() {
-    let Ok(Some(mut withheld)) = HELD.try_with(Cell::take) else { return };
-    let mut guarded: Vec<(usize, usize)> = Vec::with_capacity(withheld.ranges.len());
-    for (start, len) in std::mem::take(&mut withheld.ranges) {
-        if guard(start, len) {
-            guarded.push((start, len));
-        }
-    }
-    drop(withheld);
+    let ranges = std::mem::take(&mut RANGES.lock().ranges);
+    let guarded: Vec<(usize, usize)> = ranges.into_iter().filter(|(start, len)| guard(*start, *len)).collect();
     if !guarded.is_empty() {
         // The list is never freed, because a signal handler may read it at any time. A child of this child has its own
         // copy.
@@ -278,7 +259,7 @@ mod tests {
             // SAFETY: the range was leaked just now. It is one page, and no other code knows it.
             unsafe { libc::munmap(map(page) as *mut libc::c_void, 4096) };
         }
-        assert!(withheld().ranges.len() <= 2 * FEW, "{} ranges", withheld().ranges.len());
-        assert_eq!(withheld().ranges.get(&stays), Some(&4096));
+        assert!(RANGES.lock().ranges.len() <= 2 * FEW, "{} ranges", RANGES.lock().ranges.len());
+        assert_eq!(RANGES.lock().ranges.get(&stays), Some(&4096));
     }
 }

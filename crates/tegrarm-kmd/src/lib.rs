@@ -25,6 +25,7 @@ mod exec_mem;
 mod faulty;
 pub mod fds;
 mod file;
+mod forward;
 mod image;
 mod inherited;
 mod insights;
@@ -65,7 +66,7 @@ pub use tally::Tally;
 pub use tegrarm_abi::layout::Node;
 pub use traced::{IoctlEvent, Traced};
 
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// The third argument of `ioctl(2)`.
@@ -143,12 +144,6 @@ pub trait Kmd: Send + Sync {
     /// Maps `len` bytes of a dmabuf or of the ctrl node's doorbell page, shared.
     fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
         Mapping::new(fd, at, len, prot, offset)
-    }
-
-    /// Makes `onto`, a descriptor number of this process, refer to the file behind `fd`, so that the owner of the
-    /// number can map the file without knowing about it.
-    fn lend(&self, fd: BorrowedFd<'_>, onto: RawFd) -> Result<(), Errno> {
-        fds::replace(fd, onto)
     }
 
     /// The address at which the kernel itself has mapped the file behind `fd`, if the kernel runs in this process. It

@@ -9,14 +9,13 @@ use crate::sms::Sms;
 use crate::written::{self, Watched, Written};
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use tegrarm_lock::Mutex;
 
 /// Passes every call on to another kernel and writes one JSON line about it.
 ///
@@ -137,29 +136,7 @@ fn made(request: u32, arg: &Arg<'_>, after: &Image) -> Vec<Made> {
 }
 
 impl Kmd for Recorded {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn is_simulated(&self) -> bool {
-        self.inner.is_simulated()
-    }
-
-    fn examines_code(&self) -> bool {
-        self.inner.examines_code()
-    }
-
-    fn step(&self) -> bool {
-        self.inner.step()
-    }
-
-    fn progress(&self) -> Option<u64> {
-        self.inner.progress()
-    }
-
-    fn rest(&self, seen: u64, longest: Duration) {
-        self.inner.rest(seen, longest);
-    }
+    crate::forward!(inner: name, is_simulated, examines_code, step, progress, rest, waits_in_vain, own_view);
 
     fn saw_gpu(&self) {
         self.inner.saw_gpu();
@@ -168,10 +145,6 @@ impl Kmd for Recorded {
         if written != Written::default() {
             log.write(&Call::Memory(written));
         }
-    }
-
-    fn waits_in_vain(&self) -> Option<String> {
-        self.inner.waits_in_vain()
     }
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
@@ -229,10 +202,6 @@ impl Kmd for Recorded {
             log.write(&Call::Close { on });
         }
         self.inner.close(fd);
-    }
-
-    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
-        self.inner.own_view(fd)
     }
 
     fn read_text(&self, path: &str) -> Result<String, Errno> {

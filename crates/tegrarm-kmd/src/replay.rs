@@ -9,12 +9,12 @@ use crate::sms::Sms;
 use crate::stand_ins::{self, StandIns};
 use crate::written;
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, describe, descriptors};
-use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead};
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use tegrarm_lock::Mutex;
 
 /// The reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -253,8 +253,7 @@ impl Kmd for Replayed {
         let (opaque, spans) = (found.is_none(), found.unwrap_or_default());
         let on = rest.labels.of(fd.as_raw_fd(), descriptors::kind(node));
         let now = Image::take(request, &arg, &spans, Moment::Before, &mut rest.labels);
-        let what = format!("{} on {on}", describe::name(node, request));
-        let call = rest.next(&on, &what, |call| match call {
+        let call = rest.next(&on, &format!("{} on {on}", describe::name(node, request)), |call| match call {
             Call::Ioctl(i) if (i.node, i.request) == (node, request) => match opaque {
                 true => vec![NO_LENGTH.into()],
                 false => self.differences(i, &now, &spans),
@@ -268,7 +267,7 @@ impl Kmd for Replayed {
             }
             let handle = written::handle_of_descriptor(request, &recorded.before.bytes);
             let Rest { files, labels, .. } = &mut *rest;
-            // Nobody takes a descriptor from a call that fails, so that these are closed here.
+            // Nobody takes a descriptor from a call that does not return 0, so that these are closed here.
             let mut made: Vec<OwnedFd> = Vec::new();
             let applied = recorded.after.apply(request, bytes, &spans, |label| {
                 let fd = match handle {
@@ -279,9 +278,9 @@ impl Kmd for Replayed {
                 made.push(fd);
                 Ok(made.last().map_or(-1, AsRawFd::as_raw_fd))
             });
-            if let Some(why) = applied.err().or(recorded.result.err()) {
+            if applied.is_err() || recorded.result != Ok(0) {
                 made.iter().for_each(|fd| drop(labels.remove(fd.as_raw_fd(), "file")));
-                return Err(why);
+                return applied.and(recorded.result);
             }
             made.into_iter().for_each(|fd| _ = fd.into_raw_fd());
         }
@@ -361,11 +360,12 @@ impl Replayed {
         if recorded.opaque {
             return vec!["the recording could not keep what this call does behind its pointers".into()];
         }
-        if !self.compare_inputs {
-            return Vec::new();
+        let Ioctl { node, request, before, after, .. } = recorded;
+        let mut differences = if recorded.result == Ok(0) { after.without_label(*request, now) } else { Vec::new() };
+        if self.compare_inputs {
+            differences.extend(before.differences(*node, *request, now));
+            differences.extend(after.too_long(*request, spans));
         }
-        let mut differences = recorded.before.differences(recorded.node, recorded.request, now);
-        differences.extend(recorded.after.too_long(recorded.request, spans));
         differences
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::{Arg, Errno, File, Kmd, Node, Placement, Prot};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use parking_lot::Mutex;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use tegrarm_abi::layout::{AbiStruct, FromBytes, FromZeros, IntoBytes};
@@ -10,6 +9,7 @@ use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::tsg::*;
 use tegrarm_abi::nvmap::*;
+use tegrarm_lock::Mutex;
 
 /// Answers the ioctls of [`program`]. All other calls give `ENOTTY`.
 #[derive(Default)]

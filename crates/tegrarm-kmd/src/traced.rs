@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::time::Duration;
 use tracing::Level;
 
 /// One ioctl, decoded. Its display form is one line as strace would write it.
@@ -65,37 +64,7 @@ impl Traced {
 }
 
 impl Kmd for Traced {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn is_simulated(&self) -> bool {
-        self.inner.is_simulated()
-    }
-
-    fn examines_code(&self) -> bool {
-        self.inner.examines_code()
-    }
-
-    fn step(&self) -> bool {
-        self.inner.step()
-    }
-
-    fn progress(&self) -> Option<u64> {
-        self.inner.progress()
-    }
-
-    fn rest(&self, seen: u64, longest: Duration) {
-        self.inner.rest(seen, longest);
-    }
-
-    fn saw_gpu(&self) {
-        self.inner.saw_gpu();
-    }
-
-    fn waits_in_vain(&self) -> Option<String> {
-        self.inner.waits_in_vain()
-    }
+    crate::forward!(inner: name, is_simulated, examines_code, step, progress, rest, saw_gpu, waits_in_vain, own_view);
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         let result = self.inner.open(path);
@@ -133,10 +102,6 @@ impl Kmd for Traced {
         self.inner.close(fd);
     }
 
-    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
-        self.inner.own_view(fd)
-    }
-
     fn read_text(&self, path: &str) -> Result<String, Errno> {
         let result = self.inner.read_text(path);
         tracing::trace!(target: "tegrarm::kmd", path, ?result, "read");
@@ -154,7 +119,7 @@ impl Kmd for Traced {
 mod tests {
     use super::*;
     use crate::testing::{TestKmd, program};
-    use parking_lot::Mutex;
+    use tegrarm_lock::Mutex;
 
     #[test]
     fn the_observer_sees_every_ioctl_decoded() {

@@ -2,9 +2,9 @@
 //!
 //! At fork(2) another thread of the parent may hold the lock. In the child nobody would ever release it.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+use tegrarm_lock::{Mutex, MutexGuard};
 
 /// A value of a process.
 pub struct Forked<T>(AtomicPtr<Owned<T>>);

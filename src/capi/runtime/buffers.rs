@@ -7,10 +7,10 @@ use super::opaque::{tegrarm_buffer, tegrarm_device};
 use super::pointers::{give, give_any, present};
 use crate::runtime::device::buffer::Buffer;
 use crate::runtime::memory::{Access, Cache};
-use crate::status::{RmResult, fail};
 use std::ffi::{c_int, c_void};
 use std::os::fd::{BorrowedFd, IntoRawFd};
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// How a buffer is used: values of every `flags` of a buffer, to be combined with `|`. The GPU sees what the CPU wrote in
 /// every case, and the CPU what the GPU wrote when a wait for that work has returned.
@@ -69,6 +69,80 @@ pub unsafe extern "C" fn tegrarm_buffer_alloc(
         // SAFETY: `buffer` is not NULL and so valid for writes, as `tegrarm_buffer_alloc` asks of its caller.
         unsafe { give(buffer, BUFFERS.insert(allocated)?, "buffer") }
     })
+}
+
+/// Reserves `size` bytes of the GPU's addresses for a buffer, without memory. `tegrarm_buffer_map` maps the memory of other buffers there,
+/// so that an array can grow while its address stays. `size` is a multiple of 4096. `*buffer` is a new handle. Free it with
+/// `tegrarm_buffer_free`, which also unmaps what is mapped.
+///
+/// All functions of buffers take the buffer and its parts. Where nothing is mapped, an access of the GPU is a fault, and a copy
+/// by the CPU is refused with `NV_ERR_INVALID_BASE`. The pointer of the buffer is its address. Only where memory is mapped may the CPU
+/// use it.
+///
+/// Errors:
+/// - `NV_ERR_INVALID_POINTER`: `buffer` is NULL.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is 0 or not a multiple of 4096.
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `device` is not an open device.
+/// - `NV_ERR_NO_MEMORY`: the GPU has not so many free addresses.
+/// - `NV_ERR_INSUFFICIENT_RESOURCES`: no handle is left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tegrarm_buffer_reserve(
+    device: *mut tegrarm_device,
+    size: NvU64,
+    buffer: *mut *mut tegrarm_buffer,
+) -> NV_STATUS {
+    status(|| {
+        present(buffer, "buffer")?;
+        let reserved = DEVICES.get(device)?.reserve(size)?;
+        // SAFETY: `buffer` is not NULL and so valid for writes, as `tegrarm_buffer_reserve` asks of its caller.
+        unsafe { give(buffer, BUFFERS.insert(reserved)?, "buffer") }
+    })
+}
+
+/// Maps `size` bytes of the memory of `src`, from `src_offset` on, at `offset` of `buffer`, which `tegrarm_buffer_reserve` made. Both show the
+/// same bytes. The memory stays until it is unmapped and `src` is freed, in any order. Both offsets and `size` are
+/// multiples of 4096. `flags` is 0 or `TEGRARM_BUFFER_GPU_READ_ONLY`, and has an effect on this mapping alone.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` or `src` is not a buffer.
+/// - `NV_ERR_INVALID_ARGUMENT`: `size` is 0, or `flags` is something else.
+/// - `NV_ERR_INVALID_OFFSET`: an offset or `size` is not a multiple of 4096.
+/// - `NV_ERR_INVALID_BASE`: the bytes lie outside one of the buffers.
+/// - `NV_ERR_STATE_IN_USE`: memory is mapped there already.
+/// - `NV_ERR_NOT_SUPPORTED`: `buffer` has memory of its own; or `src` has none, is of this process or of another device, or consists of
+///   several pieces because the kernel refused so many bytes at once.
+/// - `NV_ERR_NO_MEMORY`: the kernel has no memory for the mapping, or the process has something else at the addresses.
+#[unsafe(no_mangle)]
+pub extern "C" fn tegrarm_buffer_map(
+    buffer: *mut tegrarm_buffer,
+    offset: NvU64,
+    src: *mut tegrarm_buffer,
+    src_offset: NvU64,
+    size: NvU64,
+    flags: NvU32,
+) -> NV_STATUS {
+    status(|| {
+        if flags & !GPU_READ_ONLY != 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "mapping flags {flags:#x}: there is TEGRARM_BUFFER_GPU_READ_ONLY (2)");
+        }
+        let (_, access) = usage(flags)?;
+        let (buffer, src) = (BUFFERS.get(buffer)?, BUFFERS.get(src)?);
+        buffer.map(offset, &src, src_offset, size, access)
+    })
+}
+
+/// Unmaps the memory that `tegrarm_buffer_map` mapped in `size` bytes from `offset` of a buffer. The addresses stay reserved. The call waits
+/// for the work that the device was given before, because that work may use the memory.
+///
+/// Errors:
+/// - `NV_ERR_OBJECT_NOT_FOUND`: `buffer` is not a buffer, or nothing is mapped in these bytes.
+/// - `NV_ERR_INVALID_BASE`: the bytes lie outside the buffer.
+/// - `NV_ERR_INVALID_LIMIT`: the bytes begin or end inside a mapping, which can only be unmapped as a whole.
+/// - `NV_ERR_NOT_SUPPORTED`: `tegrarm_buffer_reserve` did not make the buffer.
+/// - `NV_ERR_STATE_IN_USE`: a replay or another thread copies the memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn tegrarm_buffer_unmap(buffer: *mut tegrarm_buffer, offset: NvU64, size: NvU64) -> NV_STATUS {
+    status(|| BUFFERS.get(buffer)?.unmap(offset, size))
 }
 
 /// Makes a buffer of a dmabuf, without a copy: memory of a camera (V4L2, NvBufSurface), of an encoder, or of another

@@ -10,10 +10,10 @@ use super::printf::print_to_standard_output;
 use crate::runtime::device::Device;
 use crate::runtime::device::queue_ref::QueueRef;
 use crate::runtime::fault::{Cause, FaultInfo};
-use crate::status::fail;
 use std::ffi::c_char;
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::fail;
 
 /// A wait without a limit: a value of every `timeout_ns`.
 pub const TEGRARM_WAIT_FOREVER: u64 = u64::MAX;
@@ -100,6 +100,9 @@ const FIRST_SIZE: usize = std::mem::offset_of!(tegrarm_fault, sentence);
 
 /// Opens GPU `index`, which is 0 on a Tegra: an address space, a channel with the compute and copy engines, and local
 /// memory. `*device` is a new handle. Close it with `tegrarm_device_close`.
+///
+/// A GPU can be opened several times. Each device has memory of its own, which kernels of the others cannot read. No two of up to 14 devices
+/// of a process that are open at the same time have memory at the same address.
 ///
 /// Errors:
 /// - `NV_ERR_INVALID_POINTER`: `device` is NULL.

@@ -6,9 +6,9 @@ use super::handles::{DEVICES, EVENTS, queue_of};
 use super::opaque::{tegrarm_device, tegrarm_event, tegrarm_queue};
 use super::pointers::{give, give_any, present};
 use crate::runtime::device::event::Event;
-use crate::status::fail;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::fail;
 
 /// Makes an event of a device. `*event` is a new handle. End it with `tegrarm_event_destroy`.
 ///

@@ -11,10 +11,10 @@ use super::opaque::{tegrarm_device, tegrarm_queue};
 use super::pointers::{give, give_any, present};
 use crate::runtime::device::waits::wait_for_word;
 use crate::runtime::memory::place::{Place, Width};
-use crate::status::{RmResult, fail};
 use std::ffi::{c_int, c_void};
 use std::os::fd::IntoRawFd;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// A list has at most this many fences.
 pub const TEGRARM_WAIT_FENCES: u32 = 65536;

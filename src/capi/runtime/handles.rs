@@ -7,11 +7,11 @@ use crate::runtime::device::event::Event;
 use crate::runtime::device::module::{KernelRef, Module};
 use crate::runtime::device::queue_ref::QueueRef;
 use crate::runtime::device::{CLOSE_DEADLINE, Device};
-use crate::runtime::modules::hostobj::HostObject;
 use crate::runtime::replay::Replay;
-use crate::status::RmResult;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use tegrarm_images::hostobj::HostObject;
+use tegrarm_rm::status::RmResult;
 
 /// A module, its device's handle, and the numbers of those of its kernels that have handles.
 pub(super) struct Loaded {

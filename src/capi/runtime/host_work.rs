@@ -5,10 +5,10 @@ use super::super::objects::{NV_STATUS, NvU64};
 use super::handles::QUEUES;
 use super::opaque::tegrarm_queue;
 use super::pointers::give_any;
-use crate::status::{RmError, fail};
 use std::cell::Cell;
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmError, fail};
 
 /// The type of a function that the CPU calls in the order of a queue. `status` is `NV_OK`, or why the work before it did not
 /// finish. `user` is the argument of `tegrarm_queue_call`.

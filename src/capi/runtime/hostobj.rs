@@ -5,12 +5,12 @@ use super::super::objects::NV_STATUS;
 use super::handles::OBJECTS;
 use super::opaque::tegrarm_object;
 use super::pointers::{bytes, give, present, text};
-use crate::runtime::modules::elf::{LoadError, Problem};
-use crate::runtime::modules::hostobj::HostObject;
-use crate::status::{RmError, RmResult, fail};
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use tegrarm_abi::rm::status::*;
+use tegrarm_images::elf::{LoadError, Problem};
+use tegrarm_images::hostobj::HostObject;
+use tegrarm_rm::status::{RmError, RmResult, fail};
 
 /// An object is loaded with at most this many symbols.
 pub const TEGRARM_OBJECT_SYMBOLS: usize = 1_048_576;

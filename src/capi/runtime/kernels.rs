@@ -7,9 +7,9 @@ use super::opaque::tegrarm_kernel;
 use super::pointers::{give, give_any, grown, present};
 use crate::runtime::device::module::KernelRef;
 use crate::runtime::launch::{Dim3, Launch, most_dynamic_shared, most_threads};
-use crate::runtime::modules::cubin::Stack;
-use crate::status::fail;
 use tegrarm_abi::rm::status::*;
+use tegrarm_images::cubin::Stack;
+use tegrarm_rm::status::fail;
 
 /// `tegrarm_kernel_attributes.stack_size` of a kernel whose depth the compiler cannot tell, because it recurses.
 pub const TEGRARM_STACK_UNKNOWN: u32 = u32::MAX;

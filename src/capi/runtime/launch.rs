@@ -12,12 +12,12 @@ use crate::runtime::device::queue_ref::QueueRef;
 use crate::runtime::launch::images::LaunchImages;
 use crate::runtime::launch::params::Layout;
 use crate::runtime::launch::{Launch, LaunchError};
-use crate::status::{RmError, RmResult, fail};
 use std::cmp::Ordering;
 use std::ffi::c_void;
 use std::mem::offset_of;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmError, RmResult, fail};
 
 /// A flag of a launch: all blocks run at the same time, so that they can wait for each other, or the launch is refused.
 pub const TEGRARM_LAUNCH_COOPERATIVE: u32 = 1;

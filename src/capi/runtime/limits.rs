@@ -5,8 +5,8 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
 use super::pointers::give;
-use crate::status::RmError;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::RmError;
 
 /// A limit of a device: a value of `tegrarm_device_limit` and `tegrarm_device_set_limit`. Later versions may add values.
 #[repr(C)]

@@ -7,9 +7,9 @@ use super::opaque::{tegrarm_buffer, tegrarm_device, tegrarm_kernel, tegrarm_modu
 use super::pointers::{bytes, give, give_any, present, text};
 use crate::runtime::device::buffer::Buffer;
 use crate::runtime::device::module::Module;
-use crate::status::RmResult;
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
+use tegrarm_rm::status::RmResult;
 
 /// Loads a cubin: machine code that NVRTC, ptxas or nvJitLink made for exactly this GPU, which is sm_87 on Orin.
 ///

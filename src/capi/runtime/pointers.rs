@@ -1,8 +1,8 @@
 //! Reads and writes what pointers from C point at.
 
-use crate::status::{RmError, RmResult, fail};
 use std::ffi::{CStr, c_char, c_void};
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmError, RmResult, fail};
 
 /// A module or an object has at most this many bytes: 1 GiB.
 pub const TEGRARM_IMAGE_SIZE: usize = 1_073_741_824;

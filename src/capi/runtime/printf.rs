@@ -6,8 +6,8 @@ use super::super::shield;
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
 use crate::runtime::device::Device;
-use crate::runtime::modules::library::format::{Conversion, Part, Value, parts};
-use crate::runtime::modules::library::messages::Printed;
+use crate::runtime::library::format::{Conversion, Part, Value, parts};
+use crate::runtime::library::messages::Printed;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -149,7 +149,7 @@ fn print_into(text: &mut Vec<u8>, print: impl Fn(*mut c_char, usize) -> c_int) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::modules::library::messages::Record;
+    use crate::runtime::library::messages::Record;
 
     fn text(format: &str, arguments: &[u8], strings: &[u8]) -> String {
         let record = Record { format: format.into(), arguments: arguments.to_vec(), strings: strings.to_vec() };

@@ -6,10 +6,10 @@ use super::super::shield;
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
 use crate::runtime::channel::profile::{Record, What};
-use crate::status::fail;
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::fail;
 
 /// The kind of a piece of work: a value of `tegrarm_profile_record.kind`. Later versions may add values.
 #[repr(C)]

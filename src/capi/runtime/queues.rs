@@ -7,10 +7,10 @@ use super::opaque::{tegrarm_device, tegrarm_queue};
 use super::pointers::{extended, give, present};
 use crate::runtime::channel::{Kind, Plan};
 use crate::runtime::device::queue_ref::QueueRef;
-use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::ctrl_a06c::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// Which engines a queue has: a value of `tegrarm_queue_options.kind`.
 #[repr(C)]

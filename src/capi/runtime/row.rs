@@ -53,7 +53,7 @@ impl<T> Row<T> {
     /// Holds the object of a handle, and never waits.
     ///
     /// # Errors
-    /// Either.
+    /// [`Unheld::Gone`], or [`Unheld::Busy`] while another thread holds the object.
     #[inline(always)]
     pub fn hold_now(&self, handle: u64) -> Result<Guard<'_, T>, Unheld> {
         if let Some(guard) = self.object.try_lock() {

@@ -7,12 +7,12 @@
 
 use super::super::instance::Cell;
 use super::row::{Guard, Row, Unheld};
-use crate::status::{RmError, RmResult, fail};
 use once_cell::sync::OnceCell;
-use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_abi::rm::status::*;
+use tegrarm_lock::{MappedMutexGuard, Mutex, MutexGuard};
+use tegrarm_rm::status::{RmError, RmResult, fail};
 
 /// The number of rows of the first chunk. Each further chunk has twice as many rows as the one before.
 const FIRST: usize = 64;

@@ -6,8 +6,8 @@ use super::super::objects::{NV_STATUS, NvU32};
 use super::handles::DEVICES;
 use super::opaque::tegrarm_device;
 use super::pointers::{grown, present};
-use crate::rm::profile::Sensors;
 use std::ffi::c_char;
+use tegrarm_rm::rm::profile::Sensors;
 
 /// `tegrarm_device_state.load` where the system does not say it.
 pub const TEGRARM_LOAD_UNKNOWN: u32 = u32::MAX;

@@ -5,11 +5,11 @@ use super::super::objects::{NV_STATUS, NvU32, NvU64};
 use super::handles::{DEVICES, QUEUES};
 use super::opaque::{tegrarm_device, tegrarm_queue};
 use super::pointers::{give, present};
-use crate::rm::syncpoints::SyncPoint;
-use crate::status::fail;
 use std::ffi::c_int;
 use std::os::fd::{BorrowedFd, IntoRawFd};
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::rm::syncpoints::SyncPoint;
+use tegrarm_rm::status::fail;
 
 /// Expresses a fence as a value of a host1x syncpoint, which other drivers understand: cameras, encoders, displays and the queues of
 /// other processes can wait until syncpoint `*id` has reached `*threshold`. Values are compared as 32-bit counters that wrap around.

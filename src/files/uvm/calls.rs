@@ -4,12 +4,12 @@ use super::Space;
 use super::ranges::{Purpose, check_pages};
 use crate::files::call::{Call, Fail};
 use crate::files::node::Kind;
-use crate::rm::Extent;
-use crate::rm::params::{get, put, word};
-use crate::status::{During, RmResult, fail};
 use std::mem::offset_of;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
+use tegrarm_rm::rm::Extent;
+use tegrarm_rm::rm::params::{get, put, word};
+use tegrarm_rm::status::{During, RmResult, fail};
 
 /// `UvmGpuMappingTypeReadOnly`. The values 0, 1 and 2 are three ways to allow writing.
 const READ_ONLY: u32 = 3;
@@ -140,7 +140,7 @@ struct MapExternal {
 impl MapExternal {
     fn of(arg: &[u8]) -> MapExternal {
         type P = UVM_MAP_EXTERNAL_ALLOCATION_PARAMS;
-        let long = |at| crate::rm::params::long(arg, at);
+        let long = |at| tegrarm_rm::rm::params::long(arg, at);
         MapExternal {
             base: long(offset_of!(P, base)),
             length: long(offset_of!(P, length)),

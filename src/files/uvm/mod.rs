@@ -12,12 +12,12 @@ pub use space::Space;
 
 use super::call::{Call, Fail, Outcome, with_argument};
 use super::node::Kind;
-use crate::rm::classes::Support;
-use crate::rm::{Asked, Index, index};
-use crate::status::RmError;
 use std::mem::offset_of;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
+use tegrarm_rm::rm::classes::Support;
+use tegrarm_rm::rm::{Asked, Index, index};
+use tegrarm_rm::status::RmError;
 
 /// A handler, which reads and writes the argument in place.
 pub type Run = fn(&Call, &mut Space, &mut [u8]) -> Result<(), Fail>;
@@ -65,11 +65,11 @@ pub fn ioctl(call: &Call, request: u64, argp: u64) -> Outcome {
     // Some callers sign-extend the number and some do not. Ioctl numbers have 32 bits.
     let nr = request as u32;
     let Some(row) = find(nr) else {
-        return Err(call.refuse(Asked::Uvm(nr, "unknown"), "it is not in the UVM table"));
+        return Err(call.refuse(Asked::Uvm(nr), "unknown", "it is not in the UVM table"));
     };
-    let asked = Asked::Uvm(nr, row.name);
+    let asked = Asked::Uvm(nr);
     if call.file.kind != Kind::Uvm {
-        return Err(call.refuse(asked, TOOLS));
+        return Err(call.refuse(asked, row.name, TOOLS));
     }
     tracing::trace!("{}", row.name);
     let run = |bytes: &mut [u8], run: Run| match &mut *call.file.uvm.lock() {
@@ -77,14 +77,14 @@ pub fn ioctl(call: &Call, request: u64, argp: u64) -> Outcome {
         None => not_initialised(row.name),
     };
     match row.answer {
-        Answer::Einval => Err(call.refuse(asked, row.why)),
+        Answer::Einval => Err(call.refuse(asked, row.name, row.why)),
         // A call without an argument has no place for a status.
         _ if row.status.is_none() => Ok(None),
         Answer::File(run) => with_argument(argp, row.size, row.status, |bytes| run(call, bytes)),
         Answer::Space(answer) => with_argument(argp, row.size, row.status, |bytes| run(bytes, answer)),
         Answer::Unsupported => with_argument(argp, row.size, row.status, |bytes| {
             run(bytes, |_, _, _| Ok(()))?;
-            call.unsupported(asked, row.why)
+            call.unsupported(asked, row.name, row.why)
         }),
     }
 }

@@ -3,12 +3,12 @@
 use super::Space;
 use super::ranges::{check_pages, check_reach};
 use crate::files::call::{Call, Fail};
-use crate::rm::params::{edit, get};
-use crate::rm::user;
-use crate::status::{RmResult, fail};
-use crate::tegra::PAGE;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::*;
+use tegrarm_rm::rm::params::{edit, get};
+use tegrarm_rm::rm::user;
+use tegrarm_rm::status::{RmResult, fail};
+use tegrarm_rm::tegra::PAGE;
 
 pub fn create_range_group(_call: &Call, space: &mut Space, arg: &mut [u8]) -> Result<(), Fail> {
     let id = space.next_group;

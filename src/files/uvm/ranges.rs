@@ -1,10 +1,10 @@
 //! The tree of address ranges of one UVM file, and the mappings in each range.
 
-use crate::rm::{Extent, ExternalMapping, OwnPages};
-use crate::status::{RmResult, fail};
-use crate::tegra::{PAGE, USER_VA_END, USER_VA_START};
 use std::collections::BTreeMap;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::rm::{Extent, ExternalMapping, OwnPages};
+use tegrarm_rm::status::{RmResult, fail};
+use tegrarm_rm::tegra::{PAGE, USER_VA_END, USER_VA_START};
 
 /// The purpose of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

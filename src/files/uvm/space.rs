@@ -1,11 +1,11 @@
 //! The state of one UVM file: its GPU, the VA space that it fills and its address ranges.
 
 use super::ranges::Ranges;
-use crate::rm::ExternalSpace;
-use crate::status::{RmResult, fail};
 use std::collections::BTreeSet;
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::uvm::nv_uuid;
+use tegrarm_rm::rm::ExternalSpace;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The state of a UVM file after UVM_INITIALIZE.
 pub struct Space {

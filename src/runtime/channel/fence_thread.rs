@@ -2,13 +2,15 @@
 
 use crate::runtime::channel::backoff::Backoff;
 use crate::runtime::fault::Probe;
-use crate::status::{RmError, RmResult};
+use crate::sync::this_thread;
 use nix::sys::signal::SigSet;
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
+use tegrarm_lock::{Condvar, Mutex};
+use tegrarm_rm::status::{RmError, RmResult};
 
 /// The action. It is told whether the work finished.
 pub type Task = Box<dyn FnOnce(RmResult<()>) + Send>;
@@ -24,6 +26,8 @@ pub struct FenceThread {
 struct Shared {
     list: Mutex<List>,
     changed: Condvar,
+    /// The number of the thread, after it began.
+    runs_in: AtomicU64,
 }
 
 #[derive(Default)]
@@ -59,7 +63,7 @@ impl FenceThread {
         self.shared.list.lock().closing = true;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.lock().take()
-            && thread.thread().id() != std::thread::current().id()
+            && self.shared.runs_in.load(Ordering::Relaxed) != this_thread()
         {
             // An action that panicked has ended the thread already.
             let _ = thread.join();
@@ -78,6 +82,7 @@ impl Shared {
     fn work(&self) {
         // Signals of the program are handled by the program's own threads.
         let _ = SigSet::all().thread_block();
+        self.runs_in.store(this_thread(), Ordering::Relaxed);
         let mut backoff = Backoff::new(None);
         loop {
             let (ready, closing) = self.ready();

@@ -15,10 +15,10 @@ use crate::runtime::channel::timeline::Timeline;
 use crate::runtime::commands::{Commands, Engine, SUBMIT_WORDS};
 use crate::runtime::fault::diagnostics::Diagnostics;
 use crate::runtime::fault::{Watch, says_stopped};
+use crate::runtime::memory::doorbell::Doorbell;
 use crate::runtime::memory::place::{Place, Width};
 use crate::runtime::memory::session::{Group, Session};
-use crate::runtime::memory::{Cache, Doorbell, Memory, Writer};
-use crate::status::{During, RmResult, fail};
+use crate::runtime::memory::{Cache, Memory, Writer};
 use std::mem::offset_of;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +32,7 @@ use tegrarm_abi::rm::ctrl_others::{NV906F_CTRL_CMD_RESET_CHANNEL, NV906F_CTRL_CM
 use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::usermode::AmpereAControlGPFifo;
 use tegrarm_kmd::Tally;
+use tegrarm_rm::status::{During, RmResult, fail};
 use zerocopy::FromZeros;
 
 /// The number of entries of a channel's ring.

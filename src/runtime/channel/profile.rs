@@ -6,9 +6,9 @@
 
 use crate::runtime::memory::session::Session;
 use crate::runtime::memory::{Cache, Memory};
-use crate::status::RmResult;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tegrarm_rm::status::RmResult;
 
 /// The number of bytes of a stamp: a number, and the time after it.
 pub const STAMP: u64 = 16;

@@ -3,9 +3,9 @@
 use crate::runtime::channel::profile::{STAMP, STAMP_TIME};
 use crate::runtime::memory::session::Session;
 use crate::runtime::memory::{Cache, Memory};
-use crate::status::RmResult;
-use parking_lot::Mutex;
 use std::sync::Arc;
+use tegrarm_lock::Mutex;
+use tegrarm_rm::status::RmResult;
 
 /// The number of bytes of such a block.
 const BLOCK: u64 = 4096;

@@ -4,10 +4,10 @@ use crate::runtime::channel::lost_work::LostWork;
 use crate::runtime::memory::place::{Place, Width};
 use crate::runtime::memory::session::Session;
 use crate::runtime::memory::{Cache, Memory};
-use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The GPU's progress: the number of the last submission that has finished.
 pub struct Timeline {

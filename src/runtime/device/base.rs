@@ -1,24 +1,25 @@
 //! What the queues of a device share, and the commands that prepare a channel to be one of them.
 
-use crate::rm::Rm;
-use crate::rm::profile::Profile;
-use crate::rm::syncpoints::SyncpointMap;
 use crate::runtime::channel::Channel;
 use crate::runtime::commands::Engine;
 use crate::runtime::fault::diagnostics::Diagnostics;
 use crate::runtime::launch::params::Windows;
 use crate::runtime::launch::template::Context;
 use crate::runtime::launch::{LaunchError, Limits};
+use crate::runtime::library::{Installed, Sizes};
+use crate::runtime::memory::doorbell::Doorbell;
 use crate::runtime::memory::heap::Heap;
 use crate::runtime::memory::session::Session;
-use crate::runtime::memory::{Cache, Doorbell, Memory};
-use crate::runtime::modules::cubin::{Cubin, Kernel};
-use crate::runtime::modules::library::{Installed, Sizes};
-use crate::status::{During, RmError, RmResult};
+use crate::runtime::memory::{Cache, Memory};
 use once_cell::sync::OnceCell;
 use std::sync::Arc;
 use tegrarm_abi::rm::classes::{AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B};
 use tegrarm_abi::rm::status::*;
+use tegrarm_images::cubin::{Cubin, Kernel};
+use tegrarm_rm::rm::Rm;
+use tegrarm_rm::rm::profile::Profile;
+use tegrarm_rm::rm::syncpoints::SyncpointMap;
+use tegrarm_rm::status::{During, RmError, RmResult};
 
 const WARPS_PER_SM: u64 = 48;
 const SMS_PER_TPC: u64 = 2;

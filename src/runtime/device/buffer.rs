@@ -7,10 +7,10 @@ use crate::runtime::device::Device;
 use crate::runtime::device::module::Module;
 use crate::runtime::memory::place::Place;
 use crate::runtime::memory::{Access, Cache, Memory};
-use crate::status::{During, RmError, RmResult, fail};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{During, RmError, RmResult, fail};
 
 /// The copy engine's length field has 32 bits. Transfers are divided into pieces of whole pages.
 const PIECE: u64 = 1 << 30;
@@ -107,9 +107,19 @@ impl Device {
         self.buffer(memory.during(|| format!("a buffer of {len:#x} bytes at {at:#x}"))?)
     }
 
+    /// Reserves addresses for a buffer, without memory: [`Buffer::map`] maps memory there.
+    ///
+    /// # Errors
+    /// As [`Memory::reserve`].
+    pub fn reserve(self: &Arc<Device>, size: u64) -> RmResult<Arc<Buffer>> {
+        self.buffer(Memory::reserve(self.session(), size).during(|| format!("{size} bytes of addresses"))?)
+    }
+
     fn buffer(self: &Arc<Device>, memory: Memory) -> RmResult<Arc<Buffer>> {
         let len = memory.len();
-        self.base().diagnostics().known().made(memory.va(), len);
+        if !memory.is_reserved() {
+            self.base().diagnostics().known().made(memory.va(), len);
+        }
         Ok(Arc::new(Buffer { device: self.clone(), memory: Arc::new(memory), start: 0, len, module: None }))
     }
 
@@ -197,6 +207,33 @@ impl Buffer {
         self.check(offset, len)?;
         let (device, memory, module) = (self.device.clone(), self.memory.clone(), self.module.clone());
         Ok(Arc::new(Buffer { device, memory, start: self.start + offset, len, module }))
+    }
+
+    /// Maps `len` bytes of another buffer's memory, from its byte `from` on, at byte `offset` of this one, whose addresses are reserved.
+    ///
+    /// # Errors
+    /// As [`Memory::map`].
+    pub fn map(&self, offset: u64, other: &Buffer, from: u64, len: u64, access: Access) -> RmResult<()> {
+        self.check(offset, len)?;
+        other.check(from, len)?;
+        let at = self.start + offset;
+        let mapped = self.device.with_retry(|| self.memory.map(at, &other.memory, other.start + from, len, access));
+        mapped.during(|| format!("mapping {len:#x} bytes at {:#x}", self.address() + offset))?;
+        self.device.base().diagnostics().known().made(self.address() + offset, len);
+        Ok(())
+    }
+
+    /// Waits for the work that the device has, and then removes all mappings from a range of reserved addresses.
+    ///
+    /// # Errors
+    /// As [`Memory::unmap`].
+    pub fn unmap(&self, offset: u64, len: u64) -> RmResult<()> {
+        self.check(offset, len)?;
+        self.device.finish_all();
+        for (at, len) in self.memory.unmap(self.start + offset, len)? {
+            self.device.base().diagnostics().known().freed(self.memory.va() + at, len, true);
+        }
+        Ok(())
     }
 
     /// Makes a new descriptor of the memory of which the buffer is a part.

@@ -3,12 +3,12 @@
 use crate::runtime::channel::stamps::Stamp;
 use crate::runtime::device::Device;
 use crate::runtime::device::queue::{Queue, split};
-use crate::status::{During, RmResult, fail};
 use nix::time::{ClockId, clock_gettime};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use tegrarm_abi::rm::ctrl_2080::{NV2080_CTRL_CMD_TIMER_GET_TIME, NV2080_CTRL_TIMER_GET_TIME_PARAMS};
 use tegrarm_abi::rm::status::*;
+use tegrarm_lock::Mutex;
+use tegrarm_rm::status::{During, RmResult, fail};
 use zerocopy::FromZeros;
 
 /// An event, which can be set again and again.
@@ -116,7 +116,7 @@ impl Device {
 fn monotonic() -> RmResult<u64> {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|errno| {
         let text = format!("reading CLOCK_MONOTONIC: {errno}");
-        crate::status::RmError::new(NV_ERR_OPERATING_SYSTEM, text)
+        tegrarm_rm::status::RmError::new(NV_ERR_OPERATING_SYSTEM, text)
     });
     now.during(|| "looking at the clocks").map(|now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }

@@ -2,15 +2,15 @@
 //!
 //! The processor's clock measures the times. A simulated GPU computes on the host, so its figures are those of the host.
 
-use crate::rm::profile::{Profile, Rates};
 use crate::runtime::device::Device;
 use crate::runtime::device::buffer::Buffer;
 use crate::runtime::device::module::Module;
 use crate::runtime::launch::{Dim3, Launch};
 use crate::runtime::memory::Cache;
-use crate::status::{During, RmResult};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tegrarm_rm::rm::profile::{Profile, Rates};
+use tegrarm_rm::status::{During, RmResult};
 
 /// The machine code of `rates.cu`.
 const IMAGE: &[u8] = include_bytes!("measure/rates.cubin");

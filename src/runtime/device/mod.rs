@@ -19,8 +19,6 @@ mod stacks;
 pub mod syncpoints;
 pub mod waits;
 
-use crate::rm::Rm;
-use crate::rm::profile::Profile;
 use crate::runtime::channel::Plan;
 use crate::runtime::channel::fence_thread::FenceThread;
 use crate::runtime::channel::stamps::Stamps;
@@ -36,13 +34,15 @@ use crate::runtime::fault::{FaultInfo, Probe};
 use crate::runtime::launch::{Launch, LaunchError};
 use crate::runtime::memory::Memory;
 use crate::runtime::memory::session::Session;
-use crate::runtime::modules::cubin::Kernel;
-use crate::status::RmResult;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_images::cubin::Kernel;
+use tegrarm_rm::rm::Rm;
+use tegrarm_rm::rm::profile::Profile;
+use tegrarm_rm::status::RmResult;
 use zerocopy::FromZeros;
 
 /// The compute capability of an SM version (`0x807` is 87), in the form that cubins use.

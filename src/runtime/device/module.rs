@@ -3,14 +3,14 @@
 use crate::runtime::device::Device;
 use crate::runtime::launch::images::LaunchImages;
 use crate::runtime::launch::params::{Home, Layout};
+use crate::runtime::library::Library;
 use crate::runtime::memory::Memory;
 use crate::runtime::memory::heap::Piece;
-use crate::runtime::modules::cubin::{Cubin, Kernel};
-use crate::runtime::modules::library::Library;
-use crate::status::{RmError, RmResult, fail};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_images::cubin::{Cubin, Kernel};
+use tegrarm_lock::Mutex;
+use tegrarm_rm::status::{RmError, RmResult, fail};
 
 /// A loaded module.
 pub struct Module {
@@ -36,9 +36,8 @@ impl Module {
     /// # Errors
     /// Those of [`Device::load`].
     pub fn load(device: &Arc<Device>, image: &[u8], capability: u32) -> RmResult<Arc<Module>> {
-        let bad = |e: crate::runtime::modules::elf::LoadError| {
-            RmError::new(NV_ERR_INVALID_ARGUMENT, format!("loading a module: {e}"))
-        };
+        let bad =
+            |e: tegrarm_images::elf::LoadError| RmError::new(NV_ERR_INVALID_ARGUMENT, format!("loading a module: {e}"));
         let cubin = Cubin::parse_with(image, capability, Library::functions_for(capability)).map_err(bad)?;
         let mut home = Home { module: 0, library: 0 };
         let mut functions = 0;

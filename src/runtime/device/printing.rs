@@ -1,13 +1,13 @@
 //! Prints what kernels print, and sets the sizes of the memory for that and for `malloc`.
 
 use crate::runtime::device::Device;
-use crate::runtime::modules::library::Sizes;
-use crate::runtime::modules::library::messages::Printed;
-use crate::status::{RmResult, fail};
-use parking_lot::{Mutex, ReentrantMutex};
+use crate::runtime::library::Sizes;
+use crate::runtime::library::messages::Printed;
 use std::cell::Cell;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_lock::{Mutex, ReentrantMutex};
+use tegrarm_rm::status::{RmResult, fail};
 
 /// A function that prints messages.
 pub type Printer = dyn Fn(&Printed) + Send + Sync;

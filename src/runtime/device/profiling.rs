@@ -2,11 +2,11 @@
 
 use crate::runtime::channel::profile::Record;
 use crate::runtime::device::queue::Queue;
-use crate::status::{RmResult, fail};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_abi::rm::status::*;
+use tegrarm_lock::Mutex;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The function that gets the records.
 pub type Report = dyn Fn(&Record) + Send + Sync;

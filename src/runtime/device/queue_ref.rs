@@ -9,9 +9,9 @@ use crate::runtime::launch::Launch;
 use crate::runtime::launch::params::Layout;
 use crate::runtime::memory::Span;
 use crate::runtime::memory::place::Place;
-use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// At most this many bytes are copied at once if nothing has to be waited for, because another thread would take longer
 /// to start with them.

@@ -3,11 +3,11 @@
 use crate::runtime::channel::Plan;
 use crate::runtime::device::base::Base;
 use crate::runtime::device::queue::Queue;
-use crate::status::{RmResult, fail};
-use parking_lot::RwLock;
 use std::ops::Deref;
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_lock::RwLock;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The most queues that a device makes in its life. Their numbers are never used again.
 const QUEUES: u64 = 1 << 16;

@@ -1,11 +1,11 @@
 //! Memory that was freed while the GPU used it. It is given back when the work that uses it has finished.
 
 use crate::runtime::memory::Memory;
-use parking_lot::Mutex;
+use crate::sync::this_thread;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::ThreadId;
+use tegrarm_lock::Mutex;
 
 thread_local! {
     /// Whether this thread may have retired memory that was not given back yet.
@@ -25,13 +25,13 @@ struct Entry {
     pending: Vec<u64>,
     memory: Arc<Memory>,
     /// The thread that freed it.
-    by: ThreadId,
+    by: u64,
 }
 
 impl Retired {
     /// Keeps memory until the work of all fences has finished.
     pub fn keep(&self, pending: Vec<u64>, memory: Arc<Memory>) {
-        self.entries.lock().push(Entry { pending, memory, by: std::thread::current().id() });
+        self.entries.lock().push(Entry { pending, memory, by: this_thread() });
         self.count.fetch_add(1, Ordering::Relaxed);
         RETIRED_HERE.set(true);
     }
@@ -52,13 +52,13 @@ impl Retired {
     /// for what others have freed, because it may be one with deadlines.
     pub fn give_back_own(&self, has_passed: impl Fn(u64) -> bool) {
         if RETIRED_HERE.get() {
-            let me = std::thread::current().id();
+            let me = this_thread();
             self.give_back_those(|by| by == me, has_passed);
             RETIRED_HERE.set(self.entries.lock().iter().any(|entry| entry.by == me));
         }
     }
 
-    fn give_back_those(&self, which: impl Fn(ThreadId) -> bool, has_passed: impl Fn(u64) -> bool) {
+    fn give_back_those(&self, which: impl Fn(u64) -> bool, has_passed: impl Fn(u64) -> bool) {
         let mut entries = self.entries.lock();
         let over = |entry: &mut Entry| which(entry.by) && entry.pending.iter().all(|fence| has_passed(*fence));
         let gone: Vec<_> = entries.extract_if(.., over).collect();

@@ -2,10 +2,10 @@
 
 use crate::runtime::device::Device;
 use crate::runtime::device::queue::{FIRST_LOCAL, LOCAL_UNIT, MOST_LOCAL, Queue};
-use crate::runtime::modules::cubin::kernel::STACK_RESERVE;
-use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::status::*;
+use tegrarm_images::cubin::kernel::STACK_RESERVE;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The most stack that a thread can have.
 const MOST_STACK: u32 = MOST_LOCAL - STACK_RESERVE;

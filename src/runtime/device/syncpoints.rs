@@ -1,13 +1,13 @@
 //! Hands work over between queues and other drivers, with syncpoints and sync files.
 
-use crate::rm::syncpoints::{SyncPoint, UserSyncpoint};
 use crate::runtime::device::Device;
 use crate::runtime::device::queue::split;
 use crate::runtime::device::queue_ref::QueueRef;
 use crate::runtime::memory::session::Session;
-use crate::status::{RmResult, fail};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::rm::syncpoints::{SyncPoint, UserSyncpoint};
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The syncpoint of a channel, which the channel increments.
 #[derive(Clone, Copy)]

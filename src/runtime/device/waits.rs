@@ -3,12 +3,12 @@
 use crate::runtime::channel::backoff::Backoff;
 use crate::runtime::device::Device;
 use crate::runtime::memory::place::Place;
-use crate::status::{RmError, RmResult, fail};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
+use tegrarm_rm::status::{RmError, RmResult, fail};
 
 /// How long a wait for a word looks in a loop before it sleeps, and how often it looks before it reads the clock.
 const LOOKING: Duration = Duration::from_millis(1);

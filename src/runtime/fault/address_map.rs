@@ -1,11 +1,11 @@
 //! The code and the buffers of a device, by address. They tell what is, or was, at an address whose access failed.
 
 use crate::runtime::fault::commas::Commas;
-use crate::runtime::modules::cubin::{Cubin, Line};
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
+use tegrarm_images::cubin::{Cubin, Line};
+use tegrarm_lock::Mutex;
 
 /// The largest distance in bytes at which an address counts as near a buffer.
 const NEAR: u64 = 1 << 20;

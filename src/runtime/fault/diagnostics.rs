@@ -1,11 +1,11 @@
 //! What a device knows that helps to explain a fault. The kernel's own report is in [`crate::runtime::fault`].
 
 use crate::runtime::fault::address_map::AddressMap;
-use crate::runtime::modules::library::stop::Stop;
-use crate::runtime::modules::library::{Installed, Sizes};
-use parking_lot::Mutex;
+use crate::runtime::library::stop::Stop;
+use crate::runtime::library::{Installed, Sizes};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use tegrarm_lock::Mutex;
 
 /// The device library, the modules, the buffers and the replays of a device.
 pub struct Diagnostics {

@@ -5,16 +5,14 @@ pub mod commas;
 pub mod diagnostics;
 pub mod text;
 
-use crate::rm::profile::Insight;
 use crate::runtime::channel::backoff::Backoff;
 use crate::runtime::channel::timeline::Timeline;
 use crate::runtime::fault::address_map::{AddressMap, Located};
 use crate::runtime::fault::diagnostics::Diagnostics;
+use crate::runtime::library::stop::{Reason, Stop};
 use crate::runtime::memory::Memory;
 use crate::runtime::memory::place::Place;
 use crate::runtime::memory::session::Session;
-use crate::runtime::modules::library::stop::{Reason, Stop};
-use crate::status::{RmError, RmResult, fail};
 use std::mem::offset_of;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -23,6 +21,8 @@ use tegrarm_abi::rm::alloc::NV83DE_ALLOC_PARAMETERS;
 use tegrarm_abi::rm::classes::GT200_DEBUGGER;
 use tegrarm_abi::rm::ctrl_83de::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::rm::profile::Insight;
+use tegrarm_rm::status::{RmError, RmResult, fail};
 use zerocopy::FromZeros;
 
 /// The cause for which a channel stopped.

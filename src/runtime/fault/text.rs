@@ -1,10 +1,10 @@
 //! The sentence of a fault: the place in the program, what happened, which thread it was, and what the kernel reported.
 
-use crate::rm::profile::Insight;
 use crate::runtime::fault::commas::Commas;
 use crate::runtime::fault::{Cause, FaultInfo};
-use crate::runtime::modules::library::stop::Triple;
+use crate::runtime::library::stop::Triple;
 use std::fmt::{self, Display, Formatter};
+use tegrarm_rm::rm::profile::Insight;
 
 impl Display for FaultInfo {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

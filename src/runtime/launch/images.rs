@@ -11,9 +11,9 @@ use crate::runtime::launch::template::{Context, LaunchTemplate};
 use crate::runtime::launch::{Launch, LaunchError};
 use crate::runtime::memory::Span;
 use crate::runtime::memory::heap::{Heap, Piece};
-use crate::runtime::modules::cubin::Kernel;
-use crate::status::RmResult;
 use std::sync::Arc;
+use tegrarm_images::cubin::Kernel;
+use tegrarm_rm::status::RmResult;
 use zerocopy::IntoBytes;
 
 /// The number of images in the first piece of memory. Each further piece has as many as there are already.

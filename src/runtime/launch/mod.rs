@@ -5,7 +5,7 @@ pub mod params;
 pub mod qmd;
 pub mod template;
 
-use crate::runtime::modules::cubin::Kernel;
+use tegrarm_images::cubin::Kernel;
 use thiserror::Error;
 use zerocopy::{Immutable, IntoBytes};
 

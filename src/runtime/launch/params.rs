@@ -4,8 +4,8 @@
 //! Values that CUDA's driver keeps there for itself stay zero.
 
 use crate::runtime::launch::{Launch, LaunchError};
-use crate::runtime::modules::cubin::Kernel;
-use crate::runtime::modules::cubin::kernel::{BANK_HEADER, Parameter};
+use tegrarm_images::cubin::Kernel;
+use tegrarm_images::cubin::kernel::{BANK_HEADER, Parameter};
 
 /// The byte offsets in the bank.
 mod at {
@@ -32,7 +32,7 @@ mod at {
 
 /// The address at which each thread's stack starts, in its 2^24 bytes of local memory. The ABI keeps 0x240 bytes at the
 /// top.
-pub const STACK_START: u32 = (1 << 24) - crate::runtime::modules::cubin::kernel::STACK_RESERVE;
+pub const STACK_START: u32 = (1 << 24) - tegrarm_images::cubin::kernel::STACK_RESERVE;
 
 /// The number of the bank of `__constant__` variables.
 const CONSTANT_VARIABLES: u8 = 3;
@@ -105,7 +105,7 @@ pub fn header(kernel: &Kernel, home: &Home, launch: &Launch, windows: &Windows, 
     put(bank, at::CONSTANTS, &halves(constants.map_or(0, |b| home.module + b.offset)));
     put(bank, at::LIBRARY, &halves(home.library));
     put(bank, at::SM_COUNT, &[windows.sm_count]);
-    put(bank, at::RESERVED_SHARED, &[crate::runtime::modules::cubin::kernel::SHARED_RESERVE]);
+    put(bank, at::RESERVED_SHARED, &[tegrarm_images::cubin::kernel::SHARED_RESERVE]);
     put(bank, at::SHARED_ARRAYS, &[kernel.shared.saturating_add(launch.dynamic_shared)]);
 }
 

@@ -4,9 +4,9 @@
 //! the hardware's class header and from the launches of public drivers.
 
 use crate::runtime::launch::{Launch, LaunchError, Limits};
-use crate::runtime::modules::cubin::Kernel;
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::qmd as f;
+use tegrarm_images::cubin::Kernel;
 
 /// The number of dwords of a QMD.
 pub const DWORDS: usize = 64;

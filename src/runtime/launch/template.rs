@@ -3,9 +3,9 @@
 use crate::runtime::launch::params::{self, Home, WORKSPACE, Windows};
 use crate::runtime::launch::qmd::{self, DWORDS};
 use crate::runtime::launch::{Dim3, Launch, LaunchError, Limits};
-use crate::runtime::modules::cubin::Kernel;
 use std::ops::Range;
 use tegrarm_abi::methods::qmd as f;
+use tegrarm_images::cubin::Kernel;
 use zerocopy::IntoBytes;
 
 /// The values that all launches on a device have in common.

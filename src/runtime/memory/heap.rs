@@ -4,9 +4,9 @@
 use crate::runtime::memory::place::Place;
 use crate::runtime::memory::session::Session;
 use crate::runtime::memory::{Cache, Memory, Span};
-use crate::status::RmResult;
-use parking_lot::Mutex;
 use std::sync::Arc;
+use tegrarm_lock::Mutex;
+use tegrarm_rm::status::RmResult;
 
 /// The number of bytes of a block. A larger module has a block of its own.
 const BLOCK: u64 = 1 << 20;

@@ -1,27 +1,29 @@
-//! Memory that the CPU and the GPU share, and the doorbell. Words are accessed as volatile, and bytes are copied in and
+//! Memory that the CPU and the GPU share. Words are accessed as volatile, and bytes are copied in and
 //! out.
 //!
 //! `unsafe` is here because a device writes this memory. Every access is volatile or a copy through raw pointers, and
 //! its bounds are checked. No Rust reference into the memory ever exists.
 #![allow(unsafe_code)]
 
+pub mod doorbell;
 pub mod heap;
 mod pieces;
 pub mod place;
+mod reserved;
 pub mod session;
 
-use crate::rm::{DmaRequest, MapRequest, MemoryRequest};
 use crate::runtime::commands::Sink;
 use crate::runtime::memory::pieces::Pieces;
+use crate::runtime::memory::reserved::{Kept, Reserved, Source};
 use crate::runtime::memory::session::Session;
-use crate::status::{During, RmResult, fail};
 use std::marker::PhantomData;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::status::*;
-use tegrarm_abi::rm::usermode::NVC361_NOTIFY_CHANNEL_PENDING;
+use tegrarm_rm::rm::{DmaRequest, MapRequest, MemoryRequest};
+use tegrarm_rm::status::{RmResult, fail};
 use zerocopy::FromZeros;
 
 /// The GPU maps whole pages of this size.
@@ -76,8 +78,18 @@ pub struct Memory {
     len: u64,
     /// Whether its pages belong to others when the buffer ends.
     borrowed: bool,
-    /// What it is made of, if the kernel gave its memory in several pieces. Then there is no single memory object.
-    pieces: Option<Pieces>,
+    /// What it is made of, if it is not one memory object.
+    made_of: MadeOf,
+}
+
+/// What the memory of a buffer is made of.
+enum MadeOf {
+    /// One memory object.
+    One,
+    /// Several pieces, in which the kernel gave the memory.
+    Pieces(Pieces),
+    /// What is mapped at reserved addresses at the moment.
+    Reserved(Reserved),
 }
 
 impl Memory {
@@ -139,7 +151,7 @@ impl Memory {
 
     /// Owns the memory object. From here on `Drop` undoes all steps, because freeing memory removes its mappings.
     fn of(session: &Arc<Session>, handle: u32, len: u64) -> Memory {
-        Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false, pieces: None }
+        Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false, made_of: MadeOf::One }
     }
 
     /// Allocates `len` zeroed bytes in several pieces that lie behind each other, for a kernel that does not give them at once.
@@ -150,8 +162,99 @@ impl Memory {
     pub fn in_pieces(session: &Arc<Session>, len: u64, cache: Cache, access: Access) -> RmResult<Memory> {
         let pieces = Pieces::new(session, len, cache.attributes(), access.flags(), access.cpu)?;
         let mut memory = Memory::of(session, 0, len);
-        (memory.va, memory.cpu, memory.pieces) = (pieces.va(), pieces.cpu(), Some(pieces));
+        (memory.va, memory.cpu, memory.made_of) = (pieces.va(), pieces.cpu(), MadeOf::Pieces(pieces));
         Ok(memory)
+    }
+
+    /// Reserves `len` bytes of GPU addresses, without memory. `len` is a multiple of the page size.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_ARGUMENT` if `len` is 0 or not such a multiple, and `NV_ERR_NO_MEMORY` if there are not so many addresses.
+    pub fn reserve(session: &Arc<Session>, len: u64) -> RmResult<Memory> {
+        if len == 0 || !len.is_multiple_of(PAGE) {
+            fail!(
+                NV_ERR_INVALID_ARGUMENT,
+                "{len:#x} bytes of addresses: a multiple of the page size {PAGE:#x} can be reserved"
+            );
+        }
+        let reserved = Reserved::new(session, len)?;
+        let mut memory = Memory::of(session, 0, len);
+        (memory.va, memory.cpu, memory.made_of) = (reserved.va(), reserved.va() as usize, MadeOf::Reserved(reserved));
+        Ok(memory)
+    }
+
+    fn reserved(&self) -> RmResult<&Reserved> {
+        match &self.made_of {
+            MadeOf::Reserved(reserved) => Ok(reserved),
+            _ => fail!(
+                NV_ERR_NOT_SUPPORTED,
+                "the buffer has memory of its own: tegrarm_buffer_reserve makes one without"
+            ),
+        }
+    }
+
+    /// Maps `len` bytes of the memory of another buffer, from its byte `from` on, at byte `at` of this one, whose addresses are reserved.
+    /// The memory lives until it is unmapped and its buffer has ended.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_BASE` if the bytes lie outside one of the two, `NV_ERR_INVALID_ARGUMENT` for 0 bytes, `NV_ERR_INVALID_OFFSET` if a
+    /// number is not a multiple of the page size, `NV_ERR_STATE_IN_USE` if memory is mapped there already, `NV_ERR_NOT_SUPPORTED` if
+    /// the addresses are not reserved or the other memory is not one memory object of the same device, `NV_ERR_NO_MEMORY` if the
+    /// process has something else at the addresses, and an error that RM gives. Nothing is left of the attempt.
+    pub fn map(&self, at: u64, other: &Memory, from: u64, len: u64, access: Access) -> RmResult<()> {
+        let reserved = self.reserved()?;
+        if !matches!(other.made_of, MadeOf::One) || other.borrowed || !Arc::ptr_eq(&self.session, &other.session) {
+            fail!(
+                NV_ERR_NOT_SUPPORTED,
+                "memory of this process, of another device or in several pieces cannot be mapped at other addresses"
+            );
+        }
+        if len == 0 {
+            fail!(NV_ERR_INVALID_ARGUMENT, "a mapping of 0 bytes");
+        }
+        if !(at | from | len).is_multiple_of(PAGE) {
+            fail!(
+                NV_ERR_INVALID_OFFSET,
+                "{len:#x} bytes from {from:#x} at {at:#x}: all three are multiples of the page size {PAGE:#x}"
+            );
+        }
+        self.check(at, len)?;
+        other.check(from, len)?;
+        reserved.map(at, Source { memory: other.handle, offset: from, len }, access.flags())
+    }
+
+    /// Removes all mappings from `len` bytes at byte `at`. The addresses stay reserved. Returns where the mappings were.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_BASE` if the bytes lie outside, `NV_ERR_OBJECT_NOT_FOUND` if nothing is mapped there,
+    /// `NV_ERR_INVALID_LIMIT` if the bytes end inside a mapping, and `NV_ERR_NOT_SUPPORTED` if the addresses are not reserved ones.
+    pub fn unmap(&self, at: u64, len: u64) -> RmResult<Vec<(u64, u64)>> {
+        let reserved = self.reserved()?;
+        self.check(at, len)?;
+        reserved.unmap(at, len)
+    }
+
+    /// Whether its memory is what is mapped at reserved addresses, and so comes and goes.
+    pub fn is_reserved(&self) -> bool {
+        matches!(self.made_of, MadeOf::Reserved(_))
+    }
+
+    /// What keeps the memory at reserved addresses mapped, if they are that.
+    ///
+    /// # Errors
+    /// `NV_ERR_INVALID_BASE` if a byte of the range has no memory.
+    fn kept(&self, offset: u64, len: u64) -> RmResult<Option<Kept>> {
+        match &self.made_of {
+            MadeOf::Reserved(reserved) => reserved.keep(offset, len).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Does some work with bytes of the buffer, which have memory meanwhile.
+    fn while_mapped<T>(&self, offset: u64, len: u64, work: impl FnOnce() -> T) -> RmResult<T> {
+        self.check(offset, len)?;
+        let _kept = self.kept(offset, len)?;
+        Ok(work())
     }
 
     fn mapped(mut self, access: Access) -> RmResult<Memory> {
@@ -171,12 +274,19 @@ impl Memory {
     /// # Errors
     /// `NV_ERR_NOT_SUPPORTED` for memory of this process and for memory in pieces, and the kernel's error.
     pub fn export(&self) -> RmResult<OwnedFd> {
-        if let Some(pieces) = &self.pieces {
-            let (n, len) = (pieces.count(), self.len);
-            fail!(
+        match &self.made_of {
+            MadeOf::One => {}
+            MadeOf::Pieces(pieces) => {
+                let (n, len) = (pieces.count(), self.len);
+                fail!(
+                    NV_ERR_NOT_SUPPORTED,
+                    "the buffer of {len} bytes has no descriptor: the kernel refused so many bytes at once, and it consists of {n} pieces; allocate smaller buffers to share them"
+                );
+            }
+            MadeOf::Reserved(_) => fail!(
                 NV_ERR_NOT_SUPPORTED,
-                "the buffer of {len} bytes has no descriptor: the kernel refused so many bytes at once, and it consists of {n} pieces; allocate smaller buffers to share them"
-            );
+                "reserved addresses have no descriptor: export the buffer whose memory is mapped there"
+            ),
         }
         self.session.rm().export_dmabuf(self.session.client(), self.handle)
     }
@@ -260,13 +370,11 @@ impl Memory {
     /// # Errors
     /// `NV_ERR_INVALID_BASE` if they do not fit.
     pub fn write(&self, offset: u64, from: &[u8]) -> RmResult<()> {
-        self.check(offset, from.len() as u64)?;
-        // SAFETY: the range was checked. `from` is ordinary memory of this process and never this mapping, because no
+        // SAFETY: `while_mapped` has checked the range. `from` is ordinary memory of this process and never this mapping, because no
         // reference into the mapping exists.
-        unsafe {
+        self.while_mapped(offset, from.len() as u64, || unsafe {
             std::ptr::copy_nonoverlapping(from.as_ptr(), (self.cpu + offset as usize) as *mut u8, from.len());
-        }
-        Ok(())
+        })
     }
 
     /// Sets a range to zero.
@@ -274,10 +382,10 @@ impl Memory {
     /// # Errors
     /// `NV_ERR_INVALID_BASE` if it does not lie inside the buffer.
     pub fn zero(&self, offset: u64, len: u64) -> RmResult<()> {
-        self.check(offset, len)?;
-        // SAFETY: the range was checked, and the mapping exists for as long as `self`.
-        unsafe { std::ptr::write_bytes((self.cpu + offset as usize) as *mut u8, 0, len as usize) };
-        Ok(())
+        // SAFETY: `while_mapped` has checked the range, and the mapping exists for as long as the work.
+        self.while_mapped(offset, len, || unsafe {
+            std::ptr::write_bytes((self.cpu + offset as usize) as *mut u8, 0, len as usize)
+        })
     }
 
     /// Copies bytes out of the buffer.
@@ -285,13 +393,11 @@ impl Memory {
     /// # Errors
     /// `NV_ERR_INVALID_BASE` if the buffer has fewer.
     pub fn read(&self, offset: u64, into: &mut [u8]) -> RmResult<()> {
-        self.check(offset, into.len() as u64)?;
-        // SAFETY: the range was checked. `into` is ordinary memory of this process and never this mapping, because no
+        // SAFETY: `while_mapped` has checked the range. `into` is ordinary memory of this process and never this mapping, because no
         // reference into the mapping exists.
-        unsafe {
+        self.while_mapped(offset, into.len() as u64, || unsafe {
             std::ptr::copy_nonoverlapping((self.cpu + offset as usize) as *const u8, into.as_mut_ptr(), into.len());
-        }
-        Ok(())
+        })
     }
 }
 
@@ -377,53 +483,8 @@ impl Span {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if self.pieces.is_none() {
+        if matches!(self.made_of, MadeOf::One) {
             self.session.free(self.handle);
         }
-    }
-}
-
-/// The doorbell page. It is unmapped when it is dropped.
-pub struct Doorbell {
-    session: Arc<Session>,
-    usermode: u32,
-    word: usize,
-}
-
-const PAGE_LEN: u64 = 0x1_0000;
-
-impl Doorbell {
-    /// Maps the page.
-    ///
-    /// # Errors
-    /// An error that RM gives.
-    pub fn map(session: &Arc<Session>) -> RmResult<Doorbell> {
-        let usermode = session.alloc_plain(session.subdevice, TURING_USERMODE_A)?;
-        let (client, subdevice) = (session.client(), session.subdevice);
-        let request = MapRequest { memory: usermode, offset: 0, length: PAGE_LEN, at: None, flags: 0 };
-        // From here on `Drop` undoes all steps, because freeing the object removes its mappings.
-        let mut doorbell = Doorbell { session: session.clone(), usermode, word: 0 };
-        let page = session.rm().map_memory(client, subdevice, &request).during(|| "mapping the doorbell")?;
-        doorbell.word = page + NVC361_NOTIFY_CHANNEL_PENDING as usize;
-        Ok(doorbell)
-    }
-
-    /// The CPU address of the doorbell's word.
-    pub fn word(&self) -> usize {
-        self.word
-    }
-
-    /// Tells the GPU that a channel has work. The barrier orders it after everything that was written before.
-    #[inline]
-    pub fn ring(&self, token: u32) {
-        tegrarm_kmd::DeviceMem::barrier();
-        // SAFETY: the word lies in the page that `map` mapped, which exists until `Drop`.
-        unsafe { (self.word as *mut u32).write_volatile(token.to_le()) }
-    }
-}
-
-impl Drop for Doorbell {
-    fn drop(&mut self) {
-        self.session.free(self.usermode);
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! The pieces lie behind each other for the GPU and for the CPU, so that nobody who uses the buffer sees them.
 
-use crate::rm::{DmaRequest, MapRequest};
+use crate::runtime::memory::reserved::Range;
 use crate::runtime::memory::session::Session;
-use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::status::*;
-use zerocopy::{FromZeros, IntoBytes};
+use tegrarm_rm::rm::MapRequest;
+use tegrarm_rm::status::{RmResult, fail};
+use zerocopy::FromZeros;
 
 /// Pieces are whole huge pages.
 const UNIT: u64 = 2 << 20;
@@ -19,10 +20,9 @@ const MOST_PIECES: u64 = 64;
 /// The pieces of one buffer. Dropping the value frees them.
 pub struct Pieces {
     session: Arc<Session>,
-    /// NV50_MEMORY_VIRTUAL: the GPU addresses of all pieces.
-    range: u32,
     handles: Vec<u32>,
-    va: u64,
+    /// The GPU addresses of all pieces. The pieces end before.
+    range: Range,
     cpu: usize,
 }
 
@@ -38,14 +38,9 @@ impl Pieces {
         if len < 2 * smallest {
             fail!(NV_ERR_NO_MEMORY, "{len} bytes are too few to be divided");
         }
-        let zeroed = NV_MEMORY_ALLOCATION_PARAMS::new_zeroed();
-        let (owner, hVASpace) = (session.client(), session.space);
-        let mut params = NV_MEMORY_ALLOCATION_PARAMS { owner, hVASpace, size: len, ..zeroed };
-        let rm = session.rm();
-        let prepared = rm.prepare_alloc(NV50_MEMORY_VIRTUAL, true, size_of_val(&params) as u32)?;
-        let range = rm.alloc(prepared, session.client(), session.device, 0, params.as_mut_bytes())?;
         // From here on `Drop` undoes all steps.
-        let mut made = Pieces { session: session.clone(), range, handles: Vec::new(), va: params.offset, cpu: 0 };
+        let range = Range::new(session, len)?;
+        let mut made = Pieces { session: session.clone(), handles: Vec::new(), range, cpu: 0 };
         let (mut at, mut size) = (0, (len / 2).next_multiple_of(UNIT));
         while at < len {
             match made.allocate(size.min(len - at), attr) {
@@ -73,13 +68,7 @@ impl Pieces {
     /// Maps a piece behind the pieces before it.
     fn map(&mut self, memory: u32, at: u64, length: u64, flags: u32, cpu: bool) -> RmResult<()> {
         let (rm, client, device) = (self.session.rm(), self.session.client(), self.session.device);
-        let flags = flags | NVOS46_FLAGS_DMA_OFFSET_FIXED_TRUE << 15;
-        let dma_offset = self.va + at;
-        rm.map_memory_dma(
-            client,
-            device,
-            &DmaRequest { dma: self.range, memory, offset: 0, length, flags, dma_offset },
-        )?;
+        self.range.map(at, memory, 0, length, flags)?;
         if !cpu {
             return Ok(());
         }
@@ -94,7 +83,7 @@ impl Pieces {
 
     /// The GPU address of the first byte.
     pub fn va(&self) -> u64 {
-        self.va
+        self.range.va()
     }
 
     /// The CPU address of the first byte. It is 0 if the buffer is not mapped for the CPU.
@@ -113,6 +102,5 @@ impl Drop for Pieces {
         for handle in self.handles.drain(..) {
             self.session.free(handle);
         }
-        self.session.free(self.range);
     }
 }

@@ -8,12 +8,13 @@
 //! [`Place::check`].
 #![allow(unsafe_code)]
 
-use crate::runtime::memory::{Doorbell, Memory};
-use crate::status::{RmResult, fail};
+use crate::runtime::memory::Memory;
+use crate::runtime::memory::doorbell::Doorbell;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// A place in memory, and the owner that keeps it mapped.
 #[derive(Clone)]
@@ -66,10 +67,14 @@ impl Place {
     /// The place of `len` bytes at `offset` of a device's memory.
     ///
     /// # Errors
-    /// `NV_ERR_INVALID_BASE` if they lie outside.
+    /// `NV_ERR_INVALID_BASE` if they lie outside, or if they are reserved addresses without memory.
     pub fn of(memory: &Arc<Memory>, offset: u64, len: u64) -> RmResult<Place> {
         memory.check(offset, len)?;
-        Ok(Place { at: memory.cpu() + offset as usize, _keeps: Some(memory.clone()) })
+        let keeps: Arc<dyn Any + Send + Sync> = match memory.kept(offset, len)? {
+            Some(mappings) => Arc::new((mappings, memory.clone())),
+            None => memory.clone(),
+        };
+        Ok(Place { at: memory.cpu() + offset as usize, _keeps: Some(keeps) })
     }
 
     /// The place of the doorbell's word.

@@ -1,11 +1,11 @@
 //! An RM client with the objects that a program needs: a device, an address space and channel groups.
 
-use crate::rm::Rm;
-use crate::rm::syncpoints::SyncpointMap;
-use crate::status::RmResult;
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
+use tegrarm_rm::rm::syncpoints::SyncpointMap;
+use tegrarm_rm::rm::{Rm, Share};
+use tegrarm_rm::status::RmResult;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 /// The handles of one client's objects. Freeing the client frees them all.
@@ -20,6 +20,8 @@ pub struct Session {
     pub mapper: u32,
     /// FERMI_VASPACE_A.
     pub space: u32,
+    /// Its addresses. The field is the last one, because they are free when the client is.
+    share: Share,
 }
 
 /// A channel group with its context share. Channels of one group share the state of the engines, and a fault stops all
@@ -66,12 +68,14 @@ impl Session {
     /// An error that RM gives. Nothing is left of the attempt.
     pub fn open(rm: &Arc<Rm>) -> RmResult<Session> {
         let client = rm.alloc(rm.prepare_alloc(NV01_ROOT_CLIENT, false, 0)?, 0, 0, 0, &mut [])?;
-        let rm = rm.clone();
-        let mut s = Session { rm, client, device: 0, subdevice: 0, mapper: 0, space: 0 };
+        let (rm, share) = (rm.clone(), rm.share());
+        let mut s = Session { rm, client, device: 0, subdevice: 0, mapper: 0, space: 0, share };
         let zeroed = NV0080_ALLOC_PARAMETERS::new_zeroed();
         s.device = s.alloc(client, NV01_DEVICE_0, NV0080_ALLOC_PARAMETERS { hClientShare: client, ..zeroed })?;
         s.subdevice = s.alloc(s.device, NV20_SUBDEVICE_0, NV2080_ALLOC_PARAMETERS::new_zeroed())?;
-        s.space = s.alloc(s.device, FERMI_VASPACE_A, NV_VASPACE_ALLOCATION_PARAMETERS::new_zeroed())?;
+        let zeroed = NV_VASPACE_ALLOCATION_PARAMETERS::new_zeroed();
+        s.space =
+            s.alloc(s.device, FERMI_VASPACE_A, NV_VASPACE_ALLOCATION_PARAMETERS { vaSize: s.share.end(), ..zeroed })?;
         let zeroed = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS::new_zeroed();
         let mapper = NV_MEMORY_VIRTUAL_ALLOCATION_PARAMS { hVASpace: s.space, ..zeroed };
         s.mapper = s.alloc(s.device, NV01_MEMORY_VIRTUAL, mapper)?;

@@ -15,7 +15,6 @@ pub use steps::{Copy, Counter, MOST_WORDS, Patch, RingPlaces, Source, Step, Valu
 use crate::runtime::channel::backoff::LONGEST_REST;
 use crate::runtime::device::{CLOSE_DEADLINE, Device};
 use crate::runtime::memory::place::{Place, Width};
-use crate::status::{RmResult, fail};
 use pace::{Pace, Wait};
 use record::Own;
 use std::sync::Arc;
@@ -23,6 +22,7 @@ use std::time::{Duration, Instant};
 use steps::Now;
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The time for which a wait reads in a loop before it sleeps.
 pub const SPIN: Duration = Duration::from_micros(20);

@@ -15,11 +15,11 @@ use crate::runtime::launch::Launch;
 use crate::runtime::launch::template::LaunchTemplate;
 use crate::runtime::memory::place::{Place, Width};
 use crate::runtime::memory::{Cache, Memory};
-use crate::runtime::modules::cubin::kernel::Parameter;
-use crate::status::{RmResult, fail};
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
+use tegrarm_images::cubin::kernel::Parameter;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The size of the blocks from which descriptors and parameter banks are taken.
 const BLOCK: u64 = 64 << 10;

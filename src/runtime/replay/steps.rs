@@ -3,9 +3,9 @@
 use crate::runtime::channel::{announce, entry};
 use crate::runtime::fault::says_stopped;
 use crate::runtime::memory::place::{Place, Width};
-use crate::status::{RmResult, fail};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::DeviceMem;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The source of a patch point's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

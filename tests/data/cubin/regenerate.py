@@ -6,8 +6,8 @@
 
 `NAME.nvrtc.cubin` is NVRTC's own machine code, `NAME.jit.cubin` is NVRTC's PTX through nvJitLink (whose
 assembler emits relocations that NVRTC resolves by itself), `NAME.rdc.cubin` is relocatable code linked by
-nvJitLink; all of CUDA 12. `NAME.cuda13.cubin` is NVRTC of CUDA 13, whose section types and flags moved. Beside each lies `NAME.*.json`: what an independent reader, written here with nothing but
-`struct`, finds in the file. The Rust tests compare the loader with it.
+nvJitLink; all of CUDA 12. `NAME.cuda13.cubin` is NVRTC of CUDA 13, whose section types and flags moved. `described.json` says
+what an independent reader, written here with nothing but `struct`, finds in each. The Rust tests compare the loader with it.
 """
 import ctypes
 import importlib.util
@@ -141,6 +141,7 @@ def main():
     jitlink = library("nvidia.nvjitlink", "libnvJitLink.so.12")
     nvrtc13 = library("nvidia.cu13", "libnvrtc.so.13")
     real, virtual = f"--gpu-architecture={ARCH}", f"--gpu-architecture={ARCH.replace('sm', 'compute')}"
+    described = {}
     for source in sorted(HERE.glob("*.cu")):
         ptx = nvrtc_compile(nvrtc, source, "PTX", virtual)
         relocatable = nvrtc_compile(nvrtc, source, "CUBIN", real, "-rdc=true")
@@ -151,7 +152,8 @@ def main():
             ("cuda13", nvrtc_compile(nvrtc13, source, "CUBIN", real)),
         ]:
             (HERE / f"{source.stem}.{route}.cubin").write_bytes(blob)
-            (HERE / f"{source.stem}.{route}.json").write_text(json.dumps(describe(blob), indent=1) + "\n")
+            described[f"{source.stem}.{route}"] = describe(blob)
+    (HERE / "described.json").write_text(json.dumps(described, indent=1, sort_keys=True) + "\n")
     for source in sorted((HERE / "driver").glob("*.cu")):
         source.with_suffix(".cubin").write_bytes(nvrtc_compile(nvrtc, source, "CUBIN", real))
 

@@ -181,7 +181,7 @@ fn each(out: &mut Vec<Access>, on: u32, access: impl Fn(u32) -> Access) {
 /// Where a generic address leads to.
 fn place(env: &Env<'_>, va: u64) -> (Memory, u64) {
     let inside = |base: u64| base != 0 && va.wrapping_sub(base) < WINDOW;
-    let (shared, local) = (env.launch.shared_window, env.launch.local_window);
+    let (shared, local) = (env.launch().shared_window, env.launch().local_window);
     match () {
         () if inside(shared) => (Memory::Shared, va - shared),
         () if inside(local) => (Memory::Local, va - local),

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::env::Env;
+use super::host::wide;
 use super::simd::{Simd, in_values, part};
 use super::uop::{Flow, Handlers, UNIFORM, Uop};
 use super::warp::Warp;
@@ -189,11 +190,11 @@ macro_rules! handlers {
             type $v = u32;
             $body
         }
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-        unsafe fn $wide<O: $bound $(, const $flag: bool)?>($w: &mut Warp, _: &mut Env<'_>, $u: &Uop, $exec: u32) -> Flow {
-            type $v = super::avx2::Avx2;
-            $body
+        wide! {
+            unsafe fn $wide<O: $bound $(, const $flag: bool)?>($w: &mut Warp, _: &mut Env<'_>, $u: &Uop, $exec: u32) -> Flow {
+                type $v = super::avx2::Avx2;
+                $body
+            }
         }
     };
 }
@@ -254,10 +255,10 @@ unsafe fn whole_plain<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: 
     O::run::<u32>(w, env, u, exec)
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-unsafe fn whole_wide<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    O::run::<super::avx2::Avx2>(w, env, u, exec)
+wide! {
+    unsafe fn whole_wide<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        O::run::<super::avx2::Avx2>(w, env, u, exec)
+    }
 }
 
 /// Chooses between the two functions by what this host can do.

@@ -1,10 +1,10 @@
 //! Chains: loads with one address register, between which no instruction writes that register.
 //!
 //! The lanes of such loads lie in the same way. Their addresses differ from those of the first load only by the difference of
-//! the offsets in the instructions. So [`super::ops::memory::Known`] keeps what the first load finds out.
+//! the offsets in the instructions. So [`super::known::Known`] keeps what the first load finds out.
 
-use super::rows::Src;
-use super::uop::{Pred, Uop};
+use super::rows::{Pred, Src};
+use super::uop::Uop;
 use crate::isa::Row as Opcode;
 use std::ops::Range;
 

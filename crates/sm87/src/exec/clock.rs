@@ -14,12 +14,14 @@ const LONGEST: u32 = 1_000_000;
 pub(crate) struct Clock {
     /// The difference between the clock and the CTA's count of instructions. It wraps around.
     offset: u64,
+    /// Whether a warp of the CTA has executed NANOSLEEP.
+    pub slept: bool,
 }
 
 impl Clock {
     /// Makes a clock that shows `cycles` now, after `issued` instructions.
     pub(crate) fn new(cycles: u64, issued: u64) -> Clock {
-        Clock { offset: cycles.wrapping_sub(issued) }
+        Clock { offset: cycles.wrapping_sub(issued), slept: false }
     }
 
     /// What the clock shows after `issued` instructions.

@@ -1,13 +1,13 @@
 //! A CTA: its warps take turns until all have exited.
 #![allow(unsafe_code)]
 
-use super::env::{Barrier, Env};
+use super::env::Env;
 use super::groups::Wait;
 use super::image::Image;
 use super::interp::{self, Stop};
 use super::rows::{self, Row, rows_per_warp};
 use super::template::{self, Template};
-use super::warp::{Warp, lanes};
+use super::warp::Warp;
 use crate::fault::{Site, SmFault};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -41,13 +41,13 @@ impl Warps {
 
     /// The address of the instruction at which the first warp is that has not ended.
     pub(crate) fn pc(&self, env: &Env<'_>) -> u64 {
-        self.warps.iter().find(|w| !w.done()).map_or(env.image_base, |w| env.pc(w.pc))
+        self.warps.iter().find(|w| !w.done()).map_or(env.launch().code, |w| env.pc(w.pc))
     }
 
     /// Says that a part of a warp waits at a barrier while the other part does not come there, if there is such a warp.
     pub(crate) fn apart(&self, env: &Env<'_>) -> Option<String> {
         let (w, at, rest) = self.warps.iter().find_map(|w| w.torn().map(|(at, rest)| (w, at, rest)))?;
-        let [x, y, z] = env.ctaid;
+        let [x, y, z] = env.cta.index;
         let (mask, pc, others, theirs) = (at.mask, env.pc(at.pc), rest.mask, env.pc(rest.pc));
         let place = match at.wait {
             Wait::Cta(number) => format!("barrier {number}"),
@@ -105,7 +105,7 @@ fn take_turns(
     supervisor: &dyn Supervisor,
     turn: u64,
 ) -> End {
-    let begun = env.stats.warp_instructions;
+    let begun = env.counts.stats.warp_instructions;
     let mut reported = begun;
     let (mut idle, mut timed) = (0, false);
     loop {
@@ -113,7 +113,7 @@ fn take_turns(
         for i in 0..store.warps.len() {
             while store.warps[i].active != 0 && store.warps[i].wake <= env.cycles() {
                 moved = true;
-                let issued = env.stats.warp_instructions - reported;
+                let issued = env.counts.stats.warp_instructions - reported;
                 reported += issued;
                 if let Err(why) = supervisor.poll(issued) {
                     return End::Stopped(why, env.pc(store.warps[i].pc));
@@ -131,7 +131,7 @@ fn take_turns(
                     }
                     Ok(Stop::Extend) => {
                         // Decoding counts as work: a program that jumps to ever new addresses must come to an end.
-                        if let Err(why) = supervisor.poll(env.image_len.into()) {
+                        if let Err(why) = supervisor.poll(env.image.len().into()) {
                             return End::Stopped(why, env.pc(store.warps[i].pc));
                         }
                     }
@@ -143,15 +143,15 @@ fn take_turns(
                 }
             }
         }
-        busy |= complete_barriers(env, &mut store.warps);
+        busy |= env.barriers.complete(&mut store.warps);
         if !moved && !busy {
             sleeping = wake_up(env, &store.warps);
         }
         moved |= busy || sleeping;
-        let rest = env.stats.warp_instructions - reported;
+        let rest = env.counts.stats.warp_instructions - reported;
         if store.warps.iter().all(Warp::done) {
             // The grid's budget also counts the instructions of many short CTAs.
-            return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.image_base), |()| End::Done);
+            return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.launch().code), |()| End::Done);
         }
         if !moved {
             env.observed_by(|observer, env| observer.rests(env, &store.warps));
@@ -164,7 +164,7 @@ fn take_turns(
             true => 0,
             false => idle + if sleeping { SLEEPING } else { SPINNING },
         };
-        if idle >= IDLE || env.stats.warp_instructions - begun >= turn {
+        if idle >= IDLE || env.counts.stats.warp_instructions - begun >= turn {
             let idles = idle >= IDLE;
             env.observed_by(|observer, env| observer.turn_ends(env, &store.warps, idles));
             return match supervisor.poll(rest) {
@@ -214,7 +214,7 @@ fn site(env: &Env<'_>, w: &Warp, fault: &SmFault) -> Site {
     let access = match fault {
         SmFault::Mmu { fetch: true, .. } => None,
         SmFault::Mmu { fault, .. } => Some((fault.va, 0)),
-        _ => env.accessed,
+        _ => env.outcome.accessed,
     };
     let lane = match access {
         _ if lanes.count_ones() == 1 => Some(lanes.trailing_zeros()),
@@ -222,10 +222,10 @@ fn site(env: &Env<'_>, w: &Warp, fault: &SmFault) -> Site {
         None => None,
     };
     let first = lane.unwrap_or(lanes.trailing_zeros()) as usize & 31;
-    let thread = env.tids.get(w.index as usize).map_or([0; 3], |of| [0, 1, 2].map(|axis| of[axis].0[first]));
-    let (pc, kernel, shared) = (env.pc(u.at), env.launch.code, env.launch.shared_bytes);
+    let thread = env.launched.tids.get(w.index as usize).map_or([0; 3], |of| [0, 1, 2].map(|axis| of[axis].0[first]));
+    let (pc, kernel, shared) = (env.pc(u.at), env.launch().code, env.launch().shared_bytes);
     Site {
-        block: env.ctaid,
+        block: env.cta.index,
         warp: w.index,
         lanes,
         lane,
@@ -267,27 +267,26 @@ fn aftermath(
 }
 
 fn fault(env: &mut Env<'_>) -> SmFault {
-    env.fault.take().map_or_else(|| SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }, |f| *f)
+    env.outcome.fault.take().map_or_else(|| SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }, |f| *f)
 }
 
 /// Puts the warps of the CTA that `env` describes at the entry point.
 pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
-    let block = env.launch.block;
+    let block = env.launch().block;
     let threads = block.iter().product::<u32>();
     let count = threads.div_ceil(32);
-    let stride = rows_per_warp(env.launch.registers.max(1));
+    let stride = rows_per_warp(env.launch().registers.max(1));
     if store.rows.is_empty() {
         store.rows.resize(stride * count as usize, Row::ZERO);
         store.template = template(env, store, count);
     }
     let known = store.warps.len() as u32;
     store.warps.extend((known..count).map(Warp::new));
-    env.shared.clear();
-    env.local.clear();
-    env.known.forget();
-    lanes(std::mem::take(&mut env.meeting)).for_each(|n| env.barriers[n as usize] = Barrier::default());
-    env.counted = false;
-    env.slept = false;
+    env.memory.shared.clear();
+    env.memory.local.clear();
+    env.memory.known.forget();
+    env.barriers.clear();
+    env.counts.with_current = false;
     let (image, template) = (&env.image, store.template.as_ref());
     let cleared = template.map_or(&image.cleared, |template| &template.cleared);
     let mut rest = &mut store.rows[..];
@@ -309,7 +308,7 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
 
 /// The template of all warps of a large grid with `warps` warps in each CTA.
 fn template(env: &mut Env<'_>, store: &Warps, warps: u32) -> Option<Template> {
-    let ctas: u64 = env.launch.grid.iter().map(|&n| u64::from(n)).product();
+    let ctas: u64 = env.launch().grid.iter().map(|&n| u64::from(n)).product();
     if ctas * u64::from(warps) < template::WORTH {
         return None;
     }
@@ -319,7 +318,7 @@ fn template(env: &mut Env<'_>, store: &Warps, warps: u32) -> Option<Template> {
 
 /// The number of instructions until a sleeping warp wakes, at most one slice.
 fn before_wake(env: &Env<'_>, warps: &[Warp]) -> u32 {
-    if !env.slept {
+    if !env.clock.slept {
         return SLICE;
     }
     let now = env.cycles();
@@ -374,56 +373,35 @@ fn finish_block(env: &mut Env<'_>, w: &mut Warp, image: &Image) -> Stop {
 
 /// Decodes the code that a warp reached, and moves all warps to the larger image.
 fn extend(env: &mut Env<'_>, store: &mut Warps) -> Result<(), SmFault> {
-    let (image, base) = super::grid::extended(env)?;
-    let delta = (env.image_base.wrapping_sub(base) / 16) as u32;
-    env.known.forget();
-    store.constants = env.banks.rows(&image.pool.constants);
-    for w in &mut store.warps {
-        w.rebase(&image.pool.immediates, &store.constants, delta);
+    let image = super::grid::extended(env)?;
+    go_on_with(env, store, image);
+    // Whoever looked at a copy of the program before wants one of the larger program.
+    if let Some(image) = super::grid::another(env) {
+        go_on_with(env, store, image);
     }
-    store.template = None;
-    env.image_base = base;
-    env.image_len = image.len();
-    env.image = image;
     Ok(())
 }
 
-fn complete_barriers(env: &mut Env<'_>, warps: &mut [Warp]) -> bool {
-    let mut moved = std::mem::take(&mut env.barrier_news);
-    for n in lanes(env.meeting).map(|n| n as u8) {
-        let b = &mut env.barriers[usize::from(n)];
-        if !b.used {
-            continue;
-        }
-        let here = |w: &Warp| !w.done() && w.waiting_at(n) == w.live;
-        let waiting = warps.iter().filter(|w| here(w)).count() as u32;
-        let alive = warps.iter().filter(|w| !w.done()).count() as u32;
-        let complete = match b.count {
-            0 => waiting > 0 && waiting == alive,
-            count => (waiting + b.arrivals) * 32 >= count,
-        };
-        if !complete {
-            continue;
-        }
-        let result = b.result();
-        *b = Barrier::default();
-        for w in warps.iter_mut().filter(|w| here(w)) {
-            w.reduction = result;
-            w.release(n);
-        }
-        moved = true;
+/// Moves all warps to another image of the program, which has all code that they know.
+fn go_on_with(env: &mut Env<'_>, store: &mut Warps, image: Arc<Image>) {
+    env.memory.known.forget();
+    store.constants = env.launched.banks.rows(&image.pool.constants);
+    for w in &mut store.warps {
+        w.rebase(&image.pool.immediates, &store.constants, |at| image.moved(&env.image, at));
     }
-    moved
+    store.template = None;
+    let before = std::mem::replace(&mut env.image, image);
+    env.observed_by(|observer, env| observer.program_changes(&before, &env.image));
 }
 
 /// The fault of a CTA in which no warp can run although some have not exited. It says where each warp waits and which
 /// warps have exited.
 fn stuck(env: &Env<'_>, warps: &[Warp]) -> SmFault {
     let Some(first) = warps.iter().find(|w| !w.done()).and_then(|w| w.groups().first()) else {
-        return SmFault::Hang { pc: env.image_base, text: "no warp can run".to_owned() };
+        return SmFault::Hang { pc: env.launch().code, text: "no warp can run".to_owned() };
     };
     let pc = env.pc(first.pc);
-    let [x, y, z] = env.ctaid;
+    let [x, y, z] = env.cta.index;
     let mut text = format!("CTA ({x}, {y}, {z})");
     for (number, w) in warps.iter().enumerate() {
         for group in w.groups() {

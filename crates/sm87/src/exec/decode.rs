@@ -6,22 +6,24 @@ use super::alu;
 use super::chains;
 use super::dispatch::lower;
 use super::env::{Env, WarpError};
-use super::image::{Fetch, Image, REACH, target};
+use super::image::{Fetch, Image, MOST};
 use super::live::{self, Rows, Step};
 use super::lower::{Lower, Pool, Refused};
 use super::observe::Observed;
 use super::ops::control;
+use super::places::{NOWHERE, Places};
 use super::poll;
-use super::runs;
-use super::uop::{Flow, Handlers, Pred, Uop};
+use super::rows::Pred;
+use super::straight;
+use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use crate::isa::{self, Illegal, Isa, Opcode, Row};
 use crate::word::Word;
-use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use tegrarm_lock::ProcessMutex;
 
 /// The number of instructions from the entry point on of which it is kept what may be read behind them.
 const BEGINNING: usize = 96;
@@ -31,23 +33,28 @@ const PREFIX: i64 = 8;
 const KEPT: usize = 1 << 22;
 
 /// All images, by the first words of their programs.
-#[derive(Default)]
 struct Cache {
     images: HashMap<u64, Vec<Arc<Image>>>,
     /// The number of instructions in all images together.
     instructions: usize,
+    /// How many there may be.
+    room: usize,
 }
 
-fn cache() -> &'static Mutex<Cache> {
-    static CACHE: OnceLock<Mutex<Cache>> = OnceLock::new();
-    CACHE.get_or_init(Mutex::default)
+fn cache() -> &'static ProcessMutex<Cache> {
+    static CACHE: OnceLock<ProcessMutex<Cache>> = OnceLock::new();
+    CACHE.get_or_init(|| ProcessMutex::new(Cache::new(KEPT)))
 }
 
 impl Cache {
+    fn new(room: usize) -> Cache {
+        Cache { images: HashMap::new(), instructions: 0, room }
+    }
+
     fn keep(&mut self, key: u64, image: Image) -> Arc<Image> {
         let image = Arc::new(image);
         self.instructions += image.words.len();
-        if self.instructions > KEPT {
+        if self.instructions > self.room {
             self.images.clear();
             self.instructions = image.words.len();
         }
@@ -85,21 +92,22 @@ pub fn find(fetch: &mut Fetch<'_>) -> Arc<Image> {
     cache().lock().keep(key, image)
 }
 
-/// Makes an image that also has the code at `root`. The result is `None` if that is out of reach.
+/// Makes an image that also has the code at `root`. The result is `None` if that is too much code.
 pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<Arc<Image>> {
-    if root.abs() >= REACH {
-        return None;
-    }
     let mut roots = image.roots.clone();
     roots.push(root);
     roots.sort_unstable();
     roots.dedup();
     let key = key(fetch);
     let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
-    if let Some(larger) = known.into_iter().find(|i| i.has_roots(&roots) && i.matches(fetch)) {
+    let serves = |i: &Image| i.has_roots(&roots) && i.places.cover(&image.places);
+    if let Some(larger) = known.into_iter().find(|i| serves(i) && i.matches(fetch)) {
         return Some(larger);
     }
-    let larger = Image::build(roots, fetch);
+    let larger = Image::grown(roots, &image.places, fetch);
+    if larger.words.len() > MOST || larger.places.index(root).is_none() {
+        return None;
+    }
     let mut cache = cache().lock();
     cache.replace(key, image);
     Some(cache.keep(key, larger))
@@ -110,10 +118,10 @@ fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
     let mut seen = BTreeSet::new();
     let mut todo = roots.to_vec();
     while let Some(mut at) = todo.pop() {
-        while at.abs() < REACH && seen.insert(at) {
+        while seen.len() < MOST && seen.insert(at) {
             let Some(w) = fetch(at) else { break };
             let Some(row) = isa::lookup(w) else { break };
-            todo.extend(target(row, w, at));
+            todo.extend(row.distance(w).map(|far| at + far));
             if row.flow.ends(w) {
                 break;
             }
@@ -125,12 +133,18 @@ fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
 
 impl Image {
     pub(super) fn build(roots: Vec<i64>, fetch: &mut Fetch<'_>) -> Image {
-        let seen = reachable(&roots, fetch);
-        let first = seen.first().copied().unwrap_or(0);
-        let last = seen.last().copied().unwrap_or(0);
-        let words: Vec<_> = (first..=last).map(|i| fetch(i).map(Word::unscheduled)).collect();
+        Image::grown(roots, &Places::default(), fetch)
+    }
+
+    /// The image of the code at `roots`, which also has all places of an earlier one, even if no code leads there any more.
+    fn grown(roots: Vec<i64>, earlier: &Places, fetch: &mut Fetch<'_>) -> Image {
+        let mut all = reachable(&roots, fetch);
+        all.extend(earlier.all().flatten());
+        let places = Places::of(&all, MOST);
+        let words = places.all().map(|place| fetch(place?).map(Word::unscheduled)).collect();
         let mut image = Image {
-            entry: (-first) as u32,
+            entry: places.index(0).unwrap_or(0),
+            places,
             words,
             uops: Vec::new(),
             runs: Vec::new(),
@@ -153,23 +167,24 @@ impl Image {
     }
 
     fn lower(&mut self) {
-        let len = self.words.len() as u32;
         let words = std::mem::take(&mut self.words);
         let isa = Isa::sm87();
         let (mut rows, mut written, mut steps) = (Vec::new(), Vec::new(), Vec::<Step<'_>>::new());
         for (at, word) in words.iter().enumerate() {
             let at = at as u32;
             let Some(word) = *word else {
-                let l = Lower::new(Word::default(), None, at, &mut self.pool);
+                let l = Lower::new(Word::default(), None, (at, NOWHERE), &mut self.pool);
                 self.uops.push(Uop { guard: Pred::TRUE, ..l.uop(Handlers::all(fetch_again)) });
                 rows.push(None);
                 written.push(0..0);
-                steps.push(Step { row: None, word: Word::default(), touched: l.touched });
+                steps.push(Step { row: None, word: Word::default(), target: NOWHERE, touched: l.touched });
                 self.alike.push(false);
                 continue;
             };
             let row = isa.lookup(word).map(Opcode::row);
-            let mut l = Lower::new(word, row, at, &mut self.pool);
+            let far = row.and_then(|row| row.distance(word));
+            let target = far.and_then(|far| self.places.index(self.places.place(at) + far)).unwrap_or(NOWHERE);
+            let mut l = Lower::new(word, row, (at, target), &mut self.pool);
             let uop = micro_op(isa, word, &mut l);
             rows.push(row.filter(|_| uop.is_ok() && !l.misaligned));
             let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
@@ -184,17 +199,13 @@ impl Image {
             self.uniform = self.uniform.max(l.uniform_registers());
             written.push(l.written.clone());
             self.alike.push(rows[at as usize].is_some_and(|row| live::is_alike(row, &l.touched)));
-            steps.push(Step { row, word, touched: l.touched.by(&uop) });
+            steps.push(Step { row, word, target, touched: l.touched.by(&uop) });
             row.into_iter().for_each(|row| self.note(row, word));
             self.uops.push(uop);
         }
-        let end = Lower::new(Word::new(7 << 12, 0), None, len, &mut self.pool);
-        self.uops.push(end.uop(Handlers::all(fetch_again)));
-        rows.push(None);
-        written.push(0..0);
         let alone = |at: usize| self.watched.binary_search_by_key(&at, |watched| watched.0 as usize).is_ok();
         chains::link(&mut self.uops, &rows, &written, alone);
-        self.runs = runs::find(&self.uops, &rows);
+        self.runs = straight::find(&self.uops, &rows);
         let live = live::read_from(&steps);
         self.across = live::across(&steps);
         let from = self.entry as usize;
@@ -213,9 +224,11 @@ impl Image {
         self.ordered |= row.notes.ordered(w);
     }
 
+    /// Whether its words are in memory. The code of a kernel may be there twice, so what is elsewhere is compared first.
     fn matches(&self, fetch: &mut Fetch<'_>) -> bool {
-        let first = -i64::from(self.entry);
-        self.words.iter().enumerate().all(|(i, &w)| fetch(first + i as i64).map(Word::unscheduled) == w)
+        self.places.stretches().all(|(places, start)| {
+            places.zip(&self.words[start as usize..]).all(|(place, &word)| fetch(place).map(Word::unscheduled) == word)
+        })
     }
 }
 
@@ -232,13 +245,13 @@ fn micro_op(isa: &Isa, word: Word, l: &mut Lower<'_>) -> Result<Uop, Refused> {
 #[cfg(test)]
 pub(crate) fn can_execute(word: Word) -> Result<(), &'static str> {
     let (mut pool, isa) = (Pool::default(), Isa::sm87());
-    let mut l = Lower::new(word, isa::lookup(word), 0, &mut pool);
+    let mut l = Lower::new(word, isa::lookup(word), (0, NOWHERE), &mut pool);
     micro_op(isa, word, &mut l).map(|_| ()).map_err(|why| why.0)
 }
 
 /// The handler of a place where no code is known. A warp that comes here asks for it.
 fn fetch_again(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
-    env.extend = env.pc(u.at);
+    env.outcome.extend = env.pc(u.at);
     Flow::Extend
 }
 

@@ -150,7 +150,7 @@ impl Named {
     /// Those of the instruction `word`, whose row is `row`. The result is `None` if it cannot be executed.
     pub fn of(row: &Row, word: Word) -> Option<Named> {
         let mut pool = Pool::default();
-        let mut l = Lower::new(word, Some(row), 0, &mut pool);
+        let mut l = Lower::new(word, Some(row), (0, 0), &mut pool);
         let u = lower(row.op, &mut l).ok()?;
         let own = |s: Src| (s.is_own() && s != Src::reg(255)).then(|| (s.own() / 32) as u16);
         let written = l.written.start as u16..l.written.end as u16;

@@ -1,13 +1,16 @@
 //! What a warp sees in addition to its registers: its CTA, its SM, the memory and the launch.
 
+use super::barriers::Barriers;
 use super::clock::{self, Clock};
+use super::consts::Banks;
+#[cfg(target_arch = "x86_64")]
+use super::converted::Converted;
 use super::image::Image;
+use super::known::Known;
 use super::local::Local;
 use super::mem::{Shared, Tlb};
 use super::observe::{CtaObserver, Observer};
-#[cfg(target_arch = "x86_64")]
-use super::ops::hmma::Converted;
-use super::ops::memory::Known;
+use super::programs::Programs;
 use super::rows::{Row, Src};
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
@@ -33,110 +36,112 @@ pub(crate) enum WarpError {
     MmuNack = 0x20,
 }
 
-/// The state of a CTA barrier in use.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Barrier {
-    pub(super) used: bool,
-    /// The number of threads that must arrive. 0 stands for all threads that live.
-    pub(super) count: u32,
-    /// The number of warps that arrived without waiting.
-    pub arrivals: u32,
-    pub(super) all: Option<bool>,
-    pub(super) any: bool,
-    pub(super) population: u32,
-    pub(super) reduction: u32,
+/// A launch, and what was made of it once for all of its CTAs.
+pub(crate) struct Launched<'a> {
+    pub launch: &'a Launch,
+    /// The newest program.
+    pub programs: Programs,
+    /// The constant banks as bytes, for reads with an index.
+    pub banks: Banks,
+    /// The thread indices x, y and z of each warp.
+    pub tids: Vec<[Row; 3]>,
+    /// Who observes the launch.
+    pub observers: &'a [&'a dyn Observer],
 }
 
-impl Barrier {
-    /// Whether a warp has named the barrier since it was last complete.
-    pub(crate) fn in_use(&self) -> bool {
-        self.used
-    }
+/// Which CTA it is, and where it runs.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Cta {
+    /// Its index in the grid.
+    pub index: [u32; 3],
+    /// The SM that it runs on.
+    pub sm: u32,
+}
 
-    /// Notes that a warp names the barrier, with a number of threads or 0.
-    pub(crate) fn expect(&mut self, count: u32) {
-        self.used = true;
-        self.count = count;
-    }
+/// Memory as the CTA reaches it.
+pub(crate) struct Memory<'a> {
+    pub tlb: Tlb<'a>,
+    /// What loads found out for later loads.
+    pub known: Known,
+    pub shared: Shared,
+    pub local: Local,
+}
 
-    /// Adds the predicates of lanes to the reduction: 0 is a population count, 1 is and, 2 is or.
-    pub(crate) fn reduce(&mut self, op: u32, p: u32, lanes: u32) {
-        self.reduction = op;
-        self.population += (p & lanes).count_ones();
-        self.all = Some(self.all.unwrap_or(true) && p & lanes == lanes);
-        self.any |= p & lanes != 0;
-    }
+/// What a handler says in addition to the [`Flow`] that it returns.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// The target of a control transfer that left the image: see [`Flow::Extend`].
+    pub extend: u64,
+    /// How many more instructions were executed together with the current one: see [`Flow::Together`].
+    pub together: u32,
+    /// What happened: see [`Flow::Fault`].
+    pub fault: Option<Box<SmFault>>,
+    /// The access that failed: its address and the number of its bytes.
+    pub accessed: Option<(u64, u32)>,
+}
 
-    pub(super) fn result(&self) -> u32 {
-        let mask = |b: bool| u32::from(b).wrapping_neg();
-        match self.reduction {
-            0 => self.population,
-            1 => mask(self.all.unwrap_or(true)),
-            _ => mask(self.any),
-        }
-    }
+/// What was executed so far.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub stats: RunStats,
+    /// The number of matrix instructions.
+    pub matrices: u64,
+    /// Whether the instructions in `stats` include the one that runs now.
+    pub with_current: bool,
 }
 
 /// The CTA that is executed, and what its worker lends to it.
 pub struct Env<'a> {
-    pub(crate) launch: &'a Launch,
+    pub(crate) launched: &'a Launched<'a>,
     /// The decoded program.
     pub(crate) image: Arc<Image>,
-    /// The virtual address of micro-op 0.
-    pub(crate) image_base: u64,
-    /// The number of micro-ops that stand for instructions.
-    pub(crate) image_len: u32,
-    /// The target of a control transfer that left the image.
-    pub(crate) extend: u64,
-    pub(crate) tlb: Tlb<'a>,
-    /// What loads found out for later loads.
-    pub(crate) known: Known,
+    pub(crate) cta: Cta,
+    pub(crate) memory: Memory<'a>,
+    pub(crate) barriers: Barriers,
     /// Operands of tensor cores that were converted, if there were any.
     #[cfg(target_arch = "x86_64")]
     pub(crate) operands: Option<Box<Converted>>,
-    pub(crate) shared: Shared,
-    pub(crate) local: Local,
-    /// The newest program of the launch.
-    pub(crate) programs: &'a super::programs::Programs,
-    /// The constant banks as bytes, for reads with an index.
-    pub(crate) banks: &'a super::consts::Banks,
-    /// The thread indices x, y and z of each warp.
-    pub(crate) tids: &'a [[Row; 3]],
-    pub(crate) ctaid: [u32; 3],
-    /// The SM that the CTA runs on.
-    pub(crate) sm: u32,
-    pub(crate) barriers: [Barrier; 16],
-    /// The barriers that warps of the CTA have named, one bit for each.
-    pub(crate) meeting: u32,
-    /// Whether a warp arrived at a barrier without waiting there.
-    pub(crate) barrier_news: bool,
-    /// Whether a warp of the CTA has executed NANOSLEEP.
-    pub(crate) slept: bool,
-    /// How many more instructions were executed together with the current one. See [`Flow::Together`].
-    pub(crate) together: u32,
-    pub(crate) fault: Option<Box<SmFault>>,
-    /// The access that failed: its address and the number of its bytes.
-    pub(crate) accessed: Option<(u64, u32)>,
-    pub(crate) stats: RunStats,
-    /// The number of matrix instructions so far.
-    pub(crate) matrices: u64,
-    /// Whether the instructions in `stats` include the one that runs now.
-    pub(crate) counted: bool,
+    pub(crate) outcome: Outcome,
+    pub(crate) counts: Counts,
     /// The SM's clock.
     pub(crate) clock: Clock,
-    /// What the GPU's timer showed when the grid began, in nanoseconds.
-    pub(crate) begun: u64,
-    /// Who observes the launch, and this CTA of it. An observer that looks at something is taken out meanwhile.
-    pub(crate) watched_by: &'a [&'a dyn Observer],
+    /// Who observes this CTA of the launch. An observer that looks at something is taken out meanwhile.
     pub(crate) observers: Vec<Option<Box<dyn CtaObserver + 'a>>>,
 }
 
-impl Env<'_> {
-    /// The launch.
-    pub fn launch(&self) -> &Launch {
-        self.launch
+impl<'a> Env<'a> {
+    /// Makes what CTAs of a launch need that begin with a program.
+    pub(crate) fn new(launched: &'a Launched<'a>, image: Arc<Image>) -> Env<'a> {
+        let l = launched.launch;
+        let warps = l.block.iter().product::<u32>().div_ceil(32);
+        let observers = launched.observers.iter().map(|observer| Some(observer.ctas(l, &image))).collect();
+        Env {
+            launched,
+            image,
+            cta: Cta::default(),
+            memory: Memory {
+                tlb: Tlb::new(&l.table, [l.shared_window, l.local_window]),
+                known: Known::NOTHING,
+                shared: Shared::new(l.shared_bytes),
+                local: Local::new(l.local_low, l.local_high, warps as usize),
+            },
+            barriers: Barriers::default(),
+            #[cfg(target_arch = "x86_64")]
+            operands: None,
+            outcome: Outcome::default(),
+            counts: Counts::default(),
+            clock: Clock::default(),
+            observers,
+        }
     }
 
+    /// The launch.
+    pub fn launch(&self) -> &'a Launch {
+        self.launched.launch
+    }
+}
+
+impl Env<'_> {
     /// The decoded program.
     pub fn image(&self) -> &Arc<Image> {
         &self.image
@@ -144,23 +149,23 @@ impl Env<'_> {
 
     /// The index of the CTA in the grid.
     pub fn ctaid(&self) -> [u32; 3] {
-        self.ctaid
+        self.cta.index
     }
 
     /// The index of a thread in the CTA, if there is such a warp.
     pub fn thread(&self, warp: u32, lane: u32) -> Option<[u32; 3]> {
-        let tids = self.tids.get(warp as usize)?;
+        let tids = self.launched.tids.get(warp as usize)?;
         Some([0, 1, 2].map(|axis| tids[axis].0[lane as usize & 31]))
     }
 
     /// Whether a warp has named a barrier since it was last complete.
     pub fn is_in_use(&self, barrier: u32) -> bool {
-        self.barriers.get(barrier as usize).is_some_and(Barrier::in_use)
+        self.barriers.is_in_use(barrier)
     }
 
     /// Reads shared memory. The result is false if the bytes are not inside.
     pub fn read_shared(&self, offset: u32, out: &mut [u8]) -> bool {
-        self.shared.peek(offset, out)
+        self.memory.shared.peek(offset, out)
     }
 
     /// What a lane of a warp of the CTA holds in a register, or 0 if the program has no such register.
@@ -170,12 +175,17 @@ impl Env<'_> {
 
     /// The virtual address of an instruction.
     pub fn pc(&self, at: u32) -> u64 {
-        self.image_base.wrapping_add(u64::from(at) * 16)
+        self.address(self.image.places.place(at))
+    }
+
+    /// The virtual address of a place that is so many instructions from the entry point.
+    pub(crate) fn address(&self, place: i64) -> u64 {
+        self.launch().code.wrapping_add_signed(place.wrapping_mul(16))
     }
 
     /// What the SM's clock shows, in cycles.
     pub(crate) fn cycles(&self) -> u64 {
-        self.clock.at(self.stats.warp_instructions)
+        self.clock.at(self.counts.stats.warp_instructions)
     }
 
     /// Moves the SM's clock forward until it shows at least `cycles`.
@@ -185,14 +195,14 @@ impl Env<'_> {
 
     /// What the GPU's timer shows, in nanoseconds.
     pub(crate) fn timer(&self) -> u64 {
-        self.begun.wrapping_add(clock::nanoseconds(self.cycles()))
+        self.launch().begun.wrapping_add(clock::nanoseconds(self.cycles()))
     }
 
     /// Records a warp exception.
     #[cold]
     pub(crate) fn warp_error(&mut self, u: &Uop, code: WarpError, text: String) -> Flow {
         let record = ErrorRegisters { global_esr: 0, warp_esr: code as u32, pc: self.pc(u.at) };
-        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text, site: None }));
+        self.outcome.fault = Some(Box::new(SmFault::Warp { record, sm: self.cta.sm, text, site: None }));
         Flow::Fault
     }
 
@@ -200,21 +210,22 @@ impl Env<'_> {
     #[cold]
     pub(crate) fn trap(&mut self, u: &Uop) -> Flow {
         let record = ErrorRegisters { global_esr: 1 << 4, warp_esr: 0, pc: self.pc(u.at) };
-        self.fault = Some(Box::new(SmFault::Warp { record, sm: self.sm, text: "trap".to_owned(), site: None }));
+        self.outcome.fault =
+            Some(Box::new(SmFault::Warp { record, sm: self.cta.sm, text: "trap".to_owned(), site: None }));
         Flow::Fault
     }
 
     /// Records the MMU fault of a data access.
     #[cold]
     pub(crate) fn mmu_fault(&mut self, u: &Uop, fault: MmuFault) -> Flow {
-        self.fault = Some(Box::new(nack(fault, false, self.sm, self.pc(u.at))));
+        self.outcome.fault = Some(Box::new(nack(fault, false, self.cta.sm, self.pc(u.at))));
         Flow::Fault
     }
 
     /// The index of the instruction at the address `va`, if it is decoded.
     pub fn target(&self, va: u64) -> Option<u32> {
-        let offset = va.wrapping_sub(self.image_base);
-        (offset.is_multiple_of(16) && offset / 16 < u64::from(self.image_len)).then_some((offset / 16) as u32)
+        let offset = va.wrapping_sub(self.launch().code) as i64;
+        if offset % 16 == 0 { self.image.places.index(offset / 16) } else { None }
     }
 }
 

@@ -1,6 +1,7 @@
 //! FFMA and FADD without modifiers, of which programs have many one after another.
 #![allow(unsafe_code)]
 
+use super::host::wide;
 use super::runs::{Offsets, Run};
 use super::simd::{Simd, part};
 use super::warp::Warp;
@@ -18,15 +19,15 @@ macro_rules! run {
             unsafe { $body::<u32>(w.own(), runs, n, exec) }
         }
 
-        $(#[$doc])*
-        ///
-        /// # Safety
-        /// As for the function above; the host has AVX2.
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-        pub(crate) unsafe fn $wide(w: &mut Warp, runs: *const Run, n: usize, exec: u32) {
-            // SAFETY: the conditions are those of this function.
-            unsafe { $body::<super::avx2::Avx2>(w.own(), runs, n, exec) }
+        wide! {
+            $(#[$doc])*
+            ///
+            /// # Safety
+            /// As for the function above; the host has AVX2.
+            pub(crate) unsafe fn $wide(w: &mut Warp, runs: *const Run, n: usize, exec: u32) {
+                // SAFETY: the conditions are those of this function.
+                unsafe { $body::<super::avx2::Avx2>(w.own(), runs, n, exec) }
+            }
         }
     };
 }

@@ -5,8 +5,8 @@ use super::clock;
 use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
 use super::decode;
-use super::env::{Env, WarpError, nack};
-use super::image::{Fetch, Image};
+use super::env::{Env, Launched, WarpError, nack};
+use super::image::{Fetch, Image, MOST};
 use super::mem::Tlb;
 use super::observe::Observer;
 use super::programs::Programs;
@@ -17,11 +17,11 @@ use super::worker::Worker;
 use crate::fault::{ErrorRegisters, SmFault, Stopped};
 use crate::launch::{Launch, RunStats};
 use crate::word::Word;
-use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tegra_mm::Access;
+use tegrarm_lock::Mutex;
 
 /// After this many instructions, the calling thread estimates how large the grid is, unless an earlier launch of the program
 /// has told.
@@ -33,18 +33,13 @@ const BATCH: u64 = 4096;
 
 /// What all workers of a launch share.
 pub(super) struct Grid<'a> {
-    pub launch: &'a Launch,
+    pub launched: Launched<'a>,
     /// The program with which the launch begins.
     image: Arc<Image>,
-    pub programs: Programs,
-    pub banks: Banks,
-    pub tids: Vec<[Row; 3]>,
     /// The SMs that get CTAs.
     sms: Vec<u32>,
     /// What the clock of each of these SMs shows.
     clocks: Vec<AtomicU64>,
-    /// What the GPU's timer showed when the grid began.
-    pub begun: u64,
     ctas: u64,
     /// The next CTA to start.
     next: AtomicU64,
@@ -56,8 +51,6 @@ pub(super) struct Grid<'a> {
     failures: Mutex<Vec<Failure>>,
     /// Whether somebody was told that a part of a warp waits.
     told: AtomicBool,
-    /// Who observes the launch.
-    pub observers: &'a [&'a dyn Observer],
 }
 
 /// The failure of a CTA.
@@ -74,19 +67,21 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
     let code = &mut |n| fetch(&mut tlb, launch.code, n);
     let image = fit(decode::find(code), launch, observers, code);
-    let banks = Banks::read(launch, &mut tlb);
+    let launched = Launched {
+        launch,
+        programs: Programs::new(image.clone()),
+        banks: Banks::read(launch, &mut tlb),
+        tids: thread_indices(launch.block),
+        observers,
+    };
     let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
     let ([x, y, z], [width, height, _]) = (launch.first.map(u64::from), launch.grid.map(u64::from));
     let first = x + width * (y + height * z);
     let grid = Grid {
-        launch,
-        programs: Programs::new(image.clone()),
+        launched,
         image,
-        banks,
-        tids: thread_indices(launch.block),
         clocks: launch.enabled_sms().map(|_| AtomicU64::default()).collect(),
         sms: launch.enabled_sms().collect(),
-        begun: launch.begun,
         ctas,
         next: AtomicU64::new(first),
         failed: AtomicU64::new(u64::MAX),
@@ -94,7 +89,6 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
         progress: AtomicU64::new(0),
         failures: Mutex::default(),
         told: AtomicBool::default(),
-        observers,
     };
     let stats = grid.run();
     observers.iter().for_each(|observer| observer.ends(grid.shown()));
@@ -141,7 +135,7 @@ fn warp_fault(pc: u64, code: WarpError, text: String) -> SmFault {
 
 /// Reads the instruction word that is `n` words after `code`.
 fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
-    let p = tlb.get(code.wrapping_add_signed(n * 16), 16, false, Access::Read).ok()?;
+    let p = tlb.get(code.wrapping_add_signed(n.wrapping_mul(16)), 16, false, Access::Read).ok()?;
     if p.is_null() {
         return Some(Word::default());
     }
@@ -160,33 +154,38 @@ fn fit(image: Arc<Image>, launch: &Launch, observers: &[&dyn Observer], fetch: &
 
 fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
     let name = env.image.name(u.at);
-    let text = format!("{name} uses R{}, but a thread has {} registers", u.registers - 1, env.launch.registers);
+    let text = format!("{name} uses R{}, but a thread has {} registers", u.registers - 1, env.launch().registers);
     env.warp_error(u, WarpError::RegisterRange, text)
 }
 
-/// Decodes the code at `env.extend`. Returns the new image and its address.
-pub(crate) fn extended(env: &mut Env<'_>) -> Result<(Arc<Image>, u64), SmFault> {
+/// The copy of its program with which a CTA goes on, if an observer wants that.
+pub(crate) fn another(env: &mut Env<'_>) -> Option<Arc<Image>> {
     let mut another = None;
     env.observed_by(|observer, env| another = another.take().or_else(|| observer.another_program(env)));
-    if let Some(image) = another {
-        return Ok((image, env.image_base));
+    another
+}
+
+/// Decodes the code at `env.outcome.extend`. Returns the new image.
+pub(crate) fn extended(env: &mut Env<'_>) -> Result<Arc<Image>, SmFault> {
+    if let Some(image) = another(env) {
+        return Ok(image);
     }
-    let (code, at) = (env.launch.code, env.extend);
+    let (code, at) = (env.launch().code, env.outcome.extend);
     let mut probe = [0; 16];
-    env.tlb.read(at, &mut probe).map_err(|fault| nack(fault, true, env.sm, at))?;
+    env.memory.tlb.read(at, &mut probe).map_err(|fault| nack(fault, true, env.cta.sm, at))?;
     let root = (at.wrapping_sub(code) as i64) / 16;
-    let sm = env.sm;
-    let far = || {
-        let text = format!("jump to {at:#x}, too far from the kernel at {code:#x}");
+    let sm = env.cta.sm;
+    let too_much = || {
+        let text = format!(
+            "jump to {at:#x}: the kernel at {code:#x} would have more than {MOST} instructions with the code there"
+        );
         let record = ErrorRegisters { global_esr: 0, warp_esr: WarpError::PcOverflow as u32, pc: at };
         SmFault::Warp { record, sm, text, site: None }
     };
-    let (tlb, launch, observers) = (&mut env.tlb, env.launch, env.watched_by);
+    let (Launched { launch, programs, observers, .. }, tlb) = (env.launched, &mut env.memory.tlb);
     let words = &mut |n| fetch(tlb, code, n);
     let extended = |newest: &Image| Some(fit(decode::extend(newest, root, words)?, launch, observers, words));
-    let image = env.programs.with(&env.image, root, extended).ok_or_else(far)?;
-    let base = code.wrapping_sub(u64::from(image.entry) * 16);
-    Ok((image, base))
+    programs.with(&env.image, root, extended).ok_or_else(too_much)
 }
 
 /// The thread indices of every warp, with one row for each axis.
@@ -241,7 +240,7 @@ impl Supervisor for Watch<'_, '_> {
         let pending = self.pending.get() + issued;
         let told = if pending >= BATCH { grid.issued.fetch_add(pending, Ordering::Relaxed) + pending } else { 0 };
         self.pending.set(if pending >= BATCH { 0 } else { pending });
-        if let Some(progress) = &grid.launch.limits.progress
+        if let Some(progress) = &grid.launched.launch.limits.progress
             && told != 0
         {
             progress.issued.store(told, Ordering::Relaxed);
@@ -250,7 +249,7 @@ impl Supervisor for Watch<'_, '_> {
         if self.abandoned() {
             return Err(Interrupt::Other);
         }
-        let limits = &grid.launch.limits;
+        let limits = &grid.launched.launch.limits;
         if limits.cancel.as_ref().is_some_and(|c| c.load(Ordering::Relaxed)) {
             return Err(Interrupt::Cancelled);
         }
@@ -264,7 +263,7 @@ impl Grid<'_> {
         let cta = self.next.fetch_add(1, Ordering::Relaxed);
         let last = self.failed.load(Ordering::Relaxed).saturating_add(self.sms.len() as u64);
         let taken = (cta < self.ctas && cta <= last).then_some(cta)?;
-        if let Some(progress) = &self.launch.limits.progress {
+        if let Some(progress) = &self.launched.launch.limits.progress {
             progress.started.fetch_max(taken + 1, Ordering::Relaxed);
         }
         Some(taken)
@@ -285,7 +284,7 @@ impl Grid<'_> {
             }
         }
         // The sample may have reached code that must not have several threads.
-        let threads = if self.programs.newest().ordered { 1 } else { most.min(self.unstarted() + 1) };
+        let threads = if self.launched.programs.newest().ordered { 1 } else { most.min(self.unstarted() + 1) };
         if threads <= 1 {
             own.work(u64::MAX);
             self.weighs(own.weight());
@@ -317,22 +316,22 @@ impl Grid<'_> {
     /// Notes what a CTA takes, for the next launch. It begins with the newest program.
     fn weighs(&self, weight: u64) {
         self.image.weight.store(weight, Ordering::Relaxed);
-        self.programs.newest().weight.store(weight, Ordering::Relaxed);
+        self.launched.programs.newest().weight.store(weight, Ordering::Relaxed);
     }
 
     /// What the clocks showed at the end, in nanoseconds. It is 0 if the program does not keep time.
     fn shown(&self) -> u64 {
         let shown = self.clocks.iter().map(|clock| clock.load(Ordering::Relaxed)).max().unwrap_or(0);
-        if self.programs.newest().keeps_time() { clock::nanoseconds(shown) } else { 0 }
+        if self.launched.programs.newest().keeps_time() { clock::nanoseconds(shown) } else { 0 }
     }
 
     /// The number of host threads that may work on the grid. Code whose results depend on the order of CTAs gets one, and
     /// so does a launch that is observed, so that observers see the same every time.
     fn threads(&self) -> usize {
-        if self.image.ordered || self.launch.sequential || !self.observers.is_empty() {
+        if self.image.ordered || self.launched.launch.sequential || !self.launched.observers.is_empty() {
             return 1;
         }
-        match self.launch.limits.threads {
+        match self.launched.launch.limits.threads {
             0 => host_threads(),
             n => n,
         }
@@ -346,7 +345,7 @@ impl Grid<'_> {
 
     /// Tells what a CTA that idles waits for, if somebody wants to hear it and was not told before.
     pub(super) fn tell(&self, what: impl FnOnce() -> Option<String>) {
-        if let Some(told) = self.launch.limits.told.as_ref().filter(|_| !self.told.load(Ordering::Relaxed))
+        if let Some(told) = self.launched.launch.limits.told.as_ref().filter(|_| !self.told.load(Ordering::Relaxed))
             && let Some(text) = what()
             && !self.told.swap(true, Ordering::Relaxed)
         {
@@ -366,7 +365,7 @@ impl Grid<'_> {
 
     /// The coordinates of a CTA by its number: x changes fastest.
     pub(super) fn place(&self, cta: u64) -> [u32; 3] {
-        let [x, y, _] = self.launch.grid.map(u64::from);
+        let [x, y, _] = self.launched.launch.grid.map(u64::from);
         if cta < x {
             return [cta as u32, 0, 0];
         }

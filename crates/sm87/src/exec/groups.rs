@@ -12,7 +12,6 @@
 //! not know of each other, and a function that asks which lanes are active expects those of its own caller.
 
 use super::rows::Src;
-use super::uop::Flow;
 use super::warp::{Warp, lanes};
 
 /// What a group waits for.
@@ -253,14 +252,10 @@ impl Warp {
         self.elect();
     }
 
-    /// Notes a poll without a new result. After several of them other warps run first.
-    pub(crate) fn poll(&mut self) -> Flow {
-        self.polls += 1;
-        if self.polls < POLLS {
-            return Flow::Next;
-        }
-        self.polls = 0;
-        Flow::Pause
+    /// Notes a poll without a new result. Returns whether there were several of them, after which other warps run first.
+    pub(crate) fn poll(&mut self) -> bool {
+        self.polls = (self.polls + 1) % POLLS;
+        self.polls == 0
     }
 
     /// Notes that a slice ended. Lanes at a convergence barrier may wait for ever if their partners loop and yield,

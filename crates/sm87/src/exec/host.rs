@@ -16,3 +16,13 @@ pub(crate) fn avx2() -> bool {
             && std::is_x86_feature_detected!("lzcnt")
     })
 }
+
+/// Compiles functions for the instruction sets that [`avx2`] looks for. Hosts of another kind do not have them.
+macro_rules! wide {
+    ($($function:item)*) => {$(
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
+        $function
+    )*};
+}
+pub(crate) use wide;

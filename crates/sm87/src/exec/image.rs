@@ -1,28 +1,34 @@
 //! A program that was decoded: micro-ops, and what is known of them. [`super::decode`] makes it and keeps it.
 //!
-//! An image does not know its address, because branches inside it are computed with indices. So it serves a kernel at any address.
+//! An image does not know its address, because branches inside it are computed with indices. So it serves a kernel at any address, if
+//! the other code that it has lies as far from the kernel as before.
 
 use super::live::Rows;
 use super::lower::{Pool, Refused};
 use super::observe::Observed;
+use super::places::Places;
 use super::rows;
+use super::rows::Pred;
 use super::runs::{self, Run};
-use super::uop::{Handlers, Pred, Uop};
+use super::uop::{Handlers, Uop};
 use crate::isa::{self, Row};
 use crate::word::Word;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// The number of instructions that an image may span in each direction from its entry point.
-pub(super) const REACH: i64 = 1 << 18;
-/// The decoded code around an entry point.
+/// The most instructions that an image may have.
+pub(super) const MOST: usize = 1 << 19;
+
+/// The decoded code that is reached from an entry point.
 pub struct Image {
     /// The index of the entry point.
     pub(crate) entry: u32,
-    /// The words without their scheduling bits. A word is `None` where nothing is mapped.
+    /// Where its instructions are.
+    pub(super) places: Places,
+    /// The words without their scheduling bits. A word is `None` where nothing is mapped, and at the ends of stretches.
     pub(super) words: Vec<Option<Word>>,
-    /// One micro-op for each word, and a last one that asks for more code.
+    /// One micro-op for each word. Where there is no word, it asks for more code.
     pub(crate) uops: Vec<Uop>,
     /// For each micro-op, the run that begins there.
     pub(crate) runs: Vec<Run>,
@@ -62,12 +68,31 @@ impl std::fmt::Debug for Image {
 /// A function that reads code: the word that is `n` instructions after the entry point.
 pub type Fetch<'a> = dyn FnMut(i64) -> Option<Word> + 'a;
 
-/// The place to which the word at `at` sends control or may send it, if that is within reach.
-pub(super) fn target(row: &Row, w: Word, at: i64) -> Option<i64> {
-    row.distance(w).map(|far| at + far).filter(|t| t.abs() < REACH)
-}
-
 impl Image {
+    /// The place of an instruction, relative to the entry point and in instructions. At the end of a stretch of code there is none.
+    pub fn place(&self, at: u32) -> Option<i64> {
+        let place = self.places.place(at);
+        self.places.index(place).map(|_| place)
+    }
+
+    /// The index of an instruction of an earlier image of the same launch, from which this one has grown.
+    pub fn moved(&self, from: &Image, at: u32) -> u32 {
+        self.places.moved(&from.places, at)
+    }
+
+    /// The place to which the word of an instruction sends control, or may send it.
+    pub(crate) fn sends_to(&self, at: u32) -> Option<i64> {
+        let word = self.words.get(at as usize).copied().flatten()?;
+        Some(self.places.place(at) + isa::lookup(word)?.distance(word)?)
+    }
+
+    /// The index of the place to which the word of an instruction sends control, or may send it. If that place is not decoded, it is the
+    /// last index of the image, which has no instruction.
+    pub fn jumps_to(&self, at: u32) -> Option<u32> {
+        let place = self.sends_to(at)?;
+        Some(self.places.index(place).unwrap_or(self.len() - 1))
+    }
+
     /// The handlers of a watched instruction.
     pub(crate) fn watched(&self, at: u32) -> Option<Handlers> {
         let found = self.watched.binary_search_by_key(&at, |w| w.0);
@@ -105,7 +130,7 @@ impl Image {
         self.pool.constants.contains(&(bank, offset))
     }
 
-    /// The number of instructions.
+    /// The number of indices: of instructions, and of ends of stretches of code, which have none.
     #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> u32 {
         self.words.len() as u32
@@ -130,12 +155,8 @@ impl Image {
 
     /// The places to which branches go, and those where control enters.
     pub fn targets(&self) -> BTreeSet<u32> {
-        let first = -i64::from(self.entry);
-        let branches = self.words.iter().zip(first..).filter_map(|(word, at)| {
-            let word = (*word)?;
-            target(isa::lookup(word)?, word, at)
-        });
-        branches.chain(self.roots.iter().copied()).filter_map(|at| u32::try_from(at - first).ok()).collect()
+        let branches = (0..self.len()).filter_map(|at| self.sends_to(at));
+        branches.chain(self.roots.iter().copied()).filter_map(|place| self.places.index(place)).collect()
     }
 
     /// Whether a program reads a clock, or sleeps.
@@ -169,6 +190,7 @@ impl Image {
         let replace = |(at, u): (usize, &Uop)| if which(at) { Uop { run: instead, ..*u } } else { *u };
         Image {
             entry: self.entry,
+            places: self.places.clone(),
             words: self.words.clone(),
             uops: self.uops.iter().enumerate().map(replace).collect(),
             runs: runs::interrupted(&self.runs, &which),

@@ -1,9 +1,11 @@
 //! The loop that executes a warp.
 #![allow(unsafe_code)]
 
-use super::env::Env;
+use super::env::{Counts, Env};
+use super::host::wide;
 use super::image::Image;
-use super::runs::{self, Ended, Run};
+use super::runs::Run;
+use super::straight::{self, Ended};
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
 
@@ -16,9 +18,9 @@ pub(crate) enum Stop {
     Pause,
     /// No group of the warp can run.
     Blocked,
-    /// The code at `Env::extend` must be decoded first.
+    /// The code at `Outcome::extend` must be decoded first.
     Extend,
-    /// There was a fault, which is in `Env::fault`.
+    /// There was a fault, which is in `Outcome::fault`.
     Fault,
 }
 
@@ -39,12 +41,12 @@ pub(crate) unsafe fn run(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u
     unsafe { body(w, env, code, slice, straight) }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-unsafe fn run_avx2(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Stop {
-    // SAFETY: `run` passes on its own arguments, after it has found the instruction set that this function is compiled
-    // for.
-    unsafe { body(w, env, code, slice, straight_avx2) }
+wide! {
+    unsafe fn run_avx2(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Stop {
+        // SAFETY: `run` passes on its own arguments, after it has found the instruction set that this function is compiled
+        // for.
+        unsafe { body(w, env, code, slice, straight_avx2) }
+    }
 }
 
 /// Executes a run: a function of its own, because what the loop of [`body`] keeps in registers is not needed here.
@@ -53,22 +55,22 @@ type Straight = unsafe fn(&mut Warp, &mut Env<'_>, *const Uop, *const Run, u32, 
 #[inline(never)]
 unsafe fn straight(w: &mut Warp, env: &mut Env<'_>, code: *const Uop, runs: *const Run, n: u32, active: u32) -> Ended {
     // SAFETY: the conditions are those of `execute`.
-    unsafe { runs::execute::<false>(w, env, code, runs, n, active) }
+    unsafe { straight::execute::<false>(w, env, code, runs, n, active) }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-unsafe fn straight_avx2(
-    w: &mut Warp,
-    env: &mut Env<'_>,
-    code: *const Uop,
-    runs: *const Run,
-    n: u32,
-    active: u32,
-) -> Ended {
-    // SAFETY: the conditions are those of `execute`.
-    unsafe { runs::execute::<true>(w, env, code, runs, n, active) }
+wide! {
+    #[inline(never)]
+    unsafe fn straight_avx2(
+        w: &mut Warp,
+        env: &mut Env<'_>,
+        code: *const Uop,
+        runs: *const Run,
+        n: u32,
+        active: u32,
+    ) -> Ended {
+        // SAFETY: the conditions are those of `execute`.
+        unsafe { straight::execute::<true>(w, env, code, runs, n, active) }
+    }
 }
 
 #[inline(always)]
@@ -109,24 +111,24 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execut
             match flow {
                 Flow::Next => {}
                 Flow::Together => {
-                    let more = std::mem::take(&mut env.together);
+                    let more = std::mem::take(&mut env.outcome.together);
                     pc += more;
                     counted += more;
                     threads += u64::from(more) * u64::from(exec.count_ones());
                     break;
                 }
                 Flow::Jump => {
-                    env.known.forget();
+                    env.memory.known.forget();
                     pc = w.pc;
                     break;
                 }
                 Flow::Count => {
-                    count(w, env, u64::from(counted - left));
+                    count(w, &mut env.counts, u64::from(counted - left));
                     counted = left;
-                    env.counted = true;
+                    env.counts.with_current = true;
                     // SAFETY: the same holds as for the first call of the handler.
                     flow = unsafe { u.run.of(exec)(w, env, u, exec) };
-                    env.counted = false;
+                    env.counts.with_current = false;
                 }
                 Flow::Pause => {
                     w.pc = pc;
@@ -154,8 +156,8 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execut
             break Stop::Slice;
         }
     };
-    count(w, env, u64::from(counted - left));
-    env.stats.thread_instructions = env.stats.thread_instructions.wrapping_add(threads);
+    count(w, &mut env.counts, u64::from(counted - left));
+    env.counts.stats.thread_instructions = env.counts.stats.thread_instructions.wrapping_add(threads);
     stop
 }
 
@@ -164,16 +166,16 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execut
 pub(crate) fn count_ahead(w: &mut Warp, env: &mut Env<'_>) -> u32 {
     let (issued, executed) = std::mem::take(&mut w.ahead);
     if issued > 0 {
-        count(w, env, issued.into());
+        count(w, &mut env.counts, issued.into());
         let threads = u64::from(executed) * u64::from(w.active.count_ones());
-        env.stats.thread_instructions = env.stats.thread_instructions.wrapping_add(threads);
+        env.counts.stats.thread_instructions = env.counts.stats.thread_instructions.wrapping_add(threads);
     }
     issued
 }
 
 /// Adds issued instructions to the counts.
 #[inline]
-fn count(w: &mut Warp, env: &mut Env<'_>, issued: u64) {
+fn count(w: &mut Warp, counts: &mut Counts, issued: u64) {
     w.issued += issued;
-    env.stats.warp_instructions += issued;
+    counts.stats.warp_instructions += issued;
 }

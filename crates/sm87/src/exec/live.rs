@@ -94,19 +94,20 @@ pub(crate) fn is_alike(row: &Row, touched: &Touched) -> bool {
 pub(crate) struct Step<'a> {
     pub row: Option<&'a Row>,
     pub word: Word,
+    /// The index of the place to which it sends control, or may send it, if that is in the program.
+    pub target: u32,
     pub touched: Touched,
 }
 
 /// The rows that may be read from each instruction on before they are written. Behind the last one, code follows that is not known.
 pub(crate) fn read_from(steps: &[Step<'_>]) -> Vec<Rows> {
     let mut live = vec![Rows::default(); steps.len()];
-    let at =
-        |live: &[Rows], at: i64| usize::try_from(at).ok().and_then(|at| live.get(at).copied()).unwrap_or(Rows::ALL);
+    let at = |live: &[Rows], at: u32| live.get(at as usize).copied().unwrap_or(Rows::ALL);
     let mut changed = true;
     while changed {
         changed = false;
         for (here, step) in steps.iter().enumerate().rev() {
-            let behind = follows(step, here as i64, |there| at(&live, there));
+            let behind = follows(step, here as u32, |there| at(&live, there));
             let now = behind.without(&step.touched.overwrites).with(&step.touched.reads);
             changed |= now != live[here];
             live[here] = now;
@@ -122,15 +123,13 @@ pub(crate) fn across(steps: &[Step<'_>]) -> Rows {
 }
 
 /// What may be read behind an instruction. Calls, returns and jumps to addresses in registers lead to code that may read everything.
-fn follows(step: &Step<'_>, here: i64, live: impl Fn(i64) -> Rows) -> Rows {
+fn follows(step: &Step<'_>, here: u32, live: impl Fn(u32) -> Rows) -> Rows {
     let Some(row) = step.row else { return Rows::ALL };
     let next = if row.flow.ends(step.word) { Rows::default() } else { live(here + 1) };
     match row.flow {
         Flow::Next | Flow::Ends(End::Exit) => next,
         Flow::Ends(End::Return | End::Indirect) | Flow::Call(_) => Rows::ALL,
-        Flow::Jump(_) | Flow::Conditional(_) | Flow::Meets(_) => {
-            row.distance(step.word).map_or(Rows::ALL, |far| next.with(&live(here + far)))
-        }
+        Flow::Jump(_) | Flow::Conditional(_) | Flow::Meets(_) => next.with(&live(step.target)),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The operands of an instruction word become those of a micro-op.
 
 use super::live::Touched;
-use super::rows::{Dst, Row, Src, pred};
-use super::uop::{Handlers, Pred, Uop};
+use super::rows::{Dst, Pred, Row, Src, pred};
+use super::uop::{Handlers, Uop};
 use crate::isa::{self, Datapath, Row as Opcode};
 use crate::word::Word;
 use std::collections::HashMap;
@@ -64,8 +64,12 @@ pub(crate) struct Lower<'a> {
     guarded_by: Datapath,
     /// Whether it has a destination register, as its row says. The bits of one are zero, which is R0, where it has none.
     has_destination: bool,
-    /// The index of the instruction in the image.
+    /// The index of the instruction in the image, and that of the place to which its word sends control: [`NOWHERE`] if the word names
+    /// no place, or none in the image.
+    ///
+    /// [`NOWHERE`]: super::places::NOWHERE
     pub at: u32,
+    pub target: u32,
     pool: &'a mut Pool,
     registers: u16,
     uniform: u32,
@@ -78,8 +82,8 @@ pub(crate) struct Lower<'a> {
 }
 
 impl<'a> Lower<'a> {
-    /// Starts with the instruction at `at`. There is no row if its opcode is not known.
-    pub(crate) fn new(word: Word, row: Option<&Opcode>, at: u32, pool: &'a mut Pool) -> Self {
+    /// Starts with the instruction at `at`, which may send control to `target`. There is no row if its opcode is not known.
+    pub(crate) fn new(word: Word, row: Option<&Opcode>, (at, target): (u32, u32), pool: &'a mut Pool) -> Self {
         let datapath = isa::datapath(word);
         let guarded_by = row.map_or(datapath, |row| row.guard);
         let touched = Touched { across: row.is_some_and(|row| row.effects.reads_across(word)), ..Touched::default() };
@@ -91,6 +95,7 @@ impl<'a> Lower<'a> {
             guarded_by,
             has_destination,
             at,
+            target,
             pool,
             registers,
             uniform,

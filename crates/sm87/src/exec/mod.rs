@@ -8,7 +8,8 @@
 //!            └ ops  what an instruction does        (arithmetic: sm::num)
 //!   programs  the program of a launch, as it grows
 //!   decode    a program found and decoded     image   what comes of it: micro-ops, immediates     lower   operands of a micro-op
-//!   runs, chains   instructions that are executed together, and loads that know of each other
+//!   places    where the code of a program is, which may be far apart
+//!   runs, straight   instructions that are executed together      chains, known   loads that know of each other
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
 //!   observe        somebody looks at instructions when they are executed
@@ -21,9 +22,12 @@ pub mod access;
 mod alu;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod barriers;
 mod chains;
 mod clock;
 mod consts;
+#[cfg(target_arch = "x86_64")]
+mod converted;
 mod cta;
 pub(crate) mod decode;
 pub(crate) mod dispatch;
@@ -34,18 +38,21 @@ pub(crate) mod groups;
 mod host;
 pub(crate) mod image;
 mod interp;
+mod known;
 mod live;
 mod local;
 mod lower;
 pub(crate) mod mem;
 pub(crate) mod observe;
 pub(crate) mod ops;
+mod places;
 mod poll;
 mod programs;
 pub(crate) mod rows;
 mod runs;
 mod several;
 mod simd;
+mod straight;
 mod template;
 #[cfg(test)]
 mod tests;

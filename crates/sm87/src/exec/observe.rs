@@ -36,10 +36,15 @@ pub trait CtaObserver {
     /// with [`Step::asks_for_another_program`].
     fn step(&mut self, step: &mut Step<'_, '_>) -> Flow;
 
-    /// Another copy of the program, with the same places, with which the CTA goes on after [`Step::asks_for_another_program`].
+    /// Another copy of the program, with the same places, with which the CTA goes on after [`Step::asks_for_another_program`] or
+    /// [`Self::program_changes`].
     fn another_program(&mut self, _: &Env<'_>) -> Option<Arc<Image>> {
         None
     }
+
+    /// The CTA goes on with another program: a larger one, because it has reached code that nobody knew, or [`Self::another_program`].
+    /// [`Image::moved`] says what the indices of the one before become.
+    fn program_changes(&mut self, _before: &Image, _now: &Image) {}
 
     /// No warp can run for now.
     fn rests(&mut self, _: &Env<'_>, _: &[Warp]) {}
@@ -146,7 +151,7 @@ impl<'s, 'e> Step<'s, 'e> {
 
     /// Whether the handler was asked to count first, and is called a second time for one execution.
     pub fn is_second_call(&self) -> bool {
-        self.env.counted
+        self.env.counts.with_current
     }
 
     /// The lanes of a row of the warp, or zeros if the program has no such row.
@@ -180,14 +185,14 @@ impl<'s, 'e> Step<'s, 'e> {
     pub fn try_out(&mut self) -> Flow {
         let flow = self.execute();
         if flow != Flow::Next {
-            self.env.fault = None;
+            self.env.outcome.fault = None;
         }
         flow
     }
 
     /// Does nothing yet: the instruction is executed when [`CtaObserver::another_program`] has been asked.
     pub fn asks_for_another_program(&mut self) -> Flow {
-        self.env.extend = self.env.pc(self.u.at);
+        self.env.outcome.extend = self.env.pc(self.u.at);
         Flow::Extend
     }
 }

@@ -28,7 +28,7 @@ impl Whole for Watched {
             return flow;
         }
         w.yielded |= exec;
-        w.poll()
+        Flow::pause_if(w.poll())
     }
 }
 

@@ -1,8 +1,8 @@
 //! The program of one launch, as it grows by code that is first reached through pointers.
 
 use super::image::Image;
-use parking_lot::Mutex;
 use std::sync::Arc;
+use tegrarm_lock::Mutex;
 
 /// The newest program of a launch. Every CTA that reaches unknown code makes it larger for all: CTAs that reach the same code take what the
 /// first of them decoded, and CTAs that begin later begin with it.

@@ -154,6 +154,25 @@ impl Dst {
     }
 }
 
+/// A predicate operand: an index into the warp's masks, and whether it is inverted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pred {
+    /// The index, as [`pred`] counts.
+    pub index: u8,
+    /// 0 or -1. Extended by its sign it is the mask for an exclusive or.
+    pub invert: i8,
+}
+
+impl Pred {
+    /// PT.
+    pub const TRUE: Pred = Pred { index: pred::PT, invert: 0 };
+
+    /// Whether it is always true, as PT and UPT are.
+    pub fn is_always_true(self) -> bool {
+        matches!(self.index, pred::PT | pred::UPT) && self.invert == 0
+    }
+}
+
 /// The indices of predicate registers in the array of a warp's lane masks.
 pub mod pred {
     /// P7, which is always true.

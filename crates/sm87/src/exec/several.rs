@@ -3,6 +3,7 @@
 
 use super::alu::pick;
 use super::env::Env;
+use super::host::wide;
 use super::rows::Src;
 use super::simd::{Simd, in_values, part};
 use super::uop::{Flow, Handlers, Uop};
@@ -137,11 +138,11 @@ unsafe fn rows_plain<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>
     unsafe { rows::<u32, O, FULL>(w, u, exec) }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-unsafe fn rows_wide<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    // SAFETY: as for `rows_plain`; `several` picks this handler only where the host has AVX2.
-    unsafe { rows::<super::avx2::Avx2, O, FULL>(w, u, exec) }
+wide! {
+    unsafe fn rows_wide<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        // SAFETY: as for `rows_plain`; `several` picks this handler only where the host has AVX2.
+        unsafe { rows::<super::avx2::Avx2, O, FULL>(w, u, exec) }
+    }
 }
 
 /// Executes the operation for one lane.
@@ -162,11 +163,11 @@ unsafe fn lane_plain<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u
     unsafe { lane::<O>(w, u, exec) }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-unsafe fn lane_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    // SAFETY: as for `rows_wide`.
-    unsafe { lane::<O>(w, u, exec) }
+wide! {
+    unsafe fn lane_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        // SAFETY: as for `rows_wide`.
+        unsafe { lane::<O>(w, u, exec) }
+    }
 }
 
 /// Executes it on the uniform datapath, whose registers hold the same value in every lane.
@@ -186,11 +187,11 @@ unsafe fn uniform_plain<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u
     unsafe { uniform::<O>(w, u) }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-unsafe fn uniform_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
-    // SAFETY: as for `rows_wide`.
-    unsafe { uniform::<O>(w, u) }
+wide! {
+    unsafe fn uniform_wide<O: Several>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
+        // SAFETY: as for `rows_wide`.
+        unsafe { uniform::<O>(w, u) }
+    }
 }
 
 /// The handlers of an operation. A uniform operation is executed once for the warp.

@@ -38,9 +38,9 @@ impl Template {
         if !image.is_alike(image.entry) {
             return None;
         }
-        let stats = env.stats;
+        let stats = env.counts.stats;
         let [first, second] = FILLED.map(|filled| attempt(env, image, constants, filled));
-        env.stats = stats;
+        env.counts.stats = stats;
         let (mut template, rows) = first?;
         let (_, others) = second?;
         let written = |row: &usize| rows[*row].0 != [FILLED[0]; 32] || others[*row].0 != [FILLED[1]; 32];
@@ -69,15 +69,16 @@ fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row], filled: u32) -> 
     rows::clear(&mut rows, &image.cleared);
     let mut w = Warp::new(0);
     w.begin(u32::MAX, image.entry, &mut rows, &image.pool.immediates, constants);
-    env.stats = Default::default();
-    while image.is_alike(w.pc) && env.stats.warp_instructions < u64::from(MOST_ISSUED / 2) {
+    env.counts.stats = Default::default();
+    while image.is_alike(w.pc) && env.counts.stats.warp_instructions < u64::from(MOST_ISSUED / 2) {
         // SAFETY: the warp has the arrays of `image`, which is that of `env`, and all of its lanes run.
         let stop = unsafe { interp::run(&mut w, env, image, 1) };
         if stop != Stop::Slice || w.active != u32::MAX || !w.groups().is_empty() {
             return None;
         }
     }
-    let (issued, executed) = (env.stats.warp_instructions as u32, (env.stats.thread_instructions / 32) as u32);
+    let (issued, executed) =
+        (env.counts.stats.warp_instructions as u32, (env.counts.stats.thread_instructions / 32) as u32);
     let (pc, preds) = (w.pc, w.preds);
     Some((Template { pc, preds, rows: Vec::new(), cleared: Vec::new(), issued, executed }, rows))
 }

@@ -1,7 +1,7 @@
 //! Micro-ops, which are made from instructions when a program is decoded.
 
 use super::env::Env;
-use super::rows::{Dst, Src, pred};
+use super::rows::{Dst, Pred, Src};
 use super::warp::Warp;
 
 /// What the interpreter does after a handler has run.
@@ -12,16 +12,24 @@ pub enum Flow {
     Next,
     /// The handler changed the warp's pc, its active lanes or both.
     Jump,
-    /// The target lies outside of the decoded image, and nothing was done yet. `Env::extend` holds the target.
+    /// The target lies outside of the decoded image, and nothing was done yet. `Outcome::extend` holds the target.
     Extend,
-    /// There was a fault, which is in `Env::fault`.
+    /// There was a fault, which is in `Outcome::fault`.
     Fault,
     /// The next instruction follows, but other warps run first, because the lanes wait for something.
     Pause,
     /// Nothing was done yet. The instructions so far are counted, this one included, and the handler is called again.
     Count,
-    /// Continue behind the next `Env::together` instructions, which were executed together with this one.
+    /// Continue behind the next `Outcome::together` instructions, which were executed together with this one.
     Together,
+}
+
+impl Flow {
+    /// The flow behind an instruction that may have to let other warps run first.
+    #[inline(always)]
+    pub(crate) fn pause_if(others_first: bool) -> Flow {
+        if others_first { Flow::Pause } else { Flow::Next }
+    }
 }
 
 /// Executes one instruction for the lanes in the mask.
@@ -55,25 +63,6 @@ impl Handlers {
     /// Uses the same function for every mask.
     pub(crate) fn all(h: Handler) -> Handlers {
         Handlers { full: h, part: h, one: h }
-    }
-}
-
-/// A predicate operand: an index into the warp's masks, and whether it is inverted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pred {
-    /// The index, as [`pred`] counts.
-    pub index: u8,
-    /// 0 or -1. Extended by its sign it is the mask for an exclusive or.
-    pub invert: i8,
-}
-
-impl Pred {
-    /// PT.
-    pub const TRUE: Pred = Pred { index: pred::PT, invert: 0 };
-
-    /// Whether it is always true, as PT and UPT are.
-    pub fn is_always_true(self) -> bool {
-        matches!(self.index, pred::PT | pred::UPT) && self.invert == 0
     }
 }
 
@@ -134,7 +123,7 @@ impl Uop {
         [self.ps, self.pt]
     }
 
-    /// The predicates that it writes, as [`pred`] counts.
+    /// The predicates that it writes, as [`pred`](super::rows::pred) counts.
     pub fn predicate_destinations(&self) -> [u8; 2] {
         [self.pd, self.pe]
     }

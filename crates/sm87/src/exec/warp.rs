@@ -2,8 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::groups::Group;
-use super::rows::{Dst, Row, Src, pred};
-use super::uop::Pred;
+use super::rows::{Dst, Pred, Row, Src, pred};
 
 /// What a watched instruction ([`super::poll`]) found the last time: its index, the lanes, and a number made of the values.
 pub(crate) type Found = (u32, u32, u64);
@@ -145,17 +144,16 @@ impl Warp {
         (*yielded, *wake, *looked, *polls, *reduction, *issued, *ahead) = (0, 0, false, 0, 0, 0, (0, 0));
     }
 
-    /// Moves the warp to another image of the same program. It has new immediates and constants, and pcs are shifted by
-    /// `delta`.
-    pub(crate) fn rebase(&mut self, immediates: &[Row], constants: &[Row], delta: u32) {
+    /// Moves the warp to another image of the same program. It has new immediates and constants, and `moved` says which pc each pc
+    /// becomes.
+    pub(crate) fn rebase(&mut self, immediates: &[Row], constants: &[Row], moved: impl Fn(u32) -> u32) {
         self.bases[1] = immediates.as_ptr().cast();
         self.bases[2] = constants.as_ptr().cast();
-        self.pc = self.pc.wrapping_add(delta);
-        for g in &mut self.groups[..self.count] {
-            g.pc += delta;
-        }
+        self.pc = moved(self.pc);
+        self.turned = moved(self.turned);
+        self.groups[..self.count].iter_mut().for_each(|g| g.pc = moved(g.pc));
         if self.switch_at != u32::MAX {
-            self.switch_at += delta;
+            self.switch_at = moved(self.switch_at);
         }
     }
 

@@ -6,11 +6,8 @@
 
 use super::clock::Clock;
 use super::cta::{self, End, Interrupt, Warps};
-use super::env::Env;
+use super::env::{Cta, Env};
 use super::grid::{Grid, Watch, add, hang};
-use super::local::Local;
-use super::mem::{Shared, Tlb};
-use super::ops::memory::Known;
 use crate::fault::SmFault;
 use crate::launch::{Launch, RunStats};
 use std::cell::Cell;
@@ -67,7 +64,7 @@ pub(super) struct Worker<'g> {
 
 impl<'g> Worker<'g> {
     pub(super) fn new(grid: &'g Grid<'g>) -> Self {
-        let (waiting, room) = (VecDeque::new(), room(grid.launch));
+        let (waiting, room) = (VecDeque::new(), room(grid.launched.launch));
         Worker {
             grid,
             waiting,
@@ -86,13 +83,14 @@ impl<'g> Worker<'g> {
     /// The counts of all instructions so far.
     pub(super) fn stats(&self) -> RunStats {
         let mut sum = self.stats;
-        self.waiting.iter().chain(&self.spare).for_each(|r| add(&mut sum, r.env.stats));
+        self.waiting.iter().chain(&self.spare).for_each(|r| add(&mut sum, r.env.counts.stats));
         sum
     }
 
     /// What a CTA takes, in instructions of the usual kind: the mean of those that were started.
     pub(super) fn weight(&self) -> u64 {
-        let matrices = self.waiting.iter().chain(&self.spare).map(|r| r.env.matrices).sum::<u64>() + self.matrices;
+        let matrices =
+            self.waiting.iter().chain(&self.spare).map(|r| r.env.counts.matrices).sum::<u64>() + self.matrices;
         (self.stats().warp_instructions + MATRIX * matrices) / self.started.max(1)
     }
 
@@ -117,11 +115,11 @@ impl<'g> Worker<'g> {
             let Some(mut resident) = self.next() else { return };
             let Resident { cta, first_turn, .. } = *resident;
             let watch = Watch { grid: self.grid, cta, first_turn, pending: &self.pending };
-            let before = resident.env.stats.warp_instructions;
+            let before = resident.env.counts.stats.warp_instructions;
             let end = cta::run(&mut resident.env, &mut resident.store, &watch, turn);
             self.latest = self.latest.max(resident.env.cycles());
             let idle = matches!(end, End::Idle);
-            if self.is_stuck(idle.then_some(resident.env.stats.warp_instructions - before)) {
+            if self.is_stuck(idle.then_some(resident.env.counts.stats.warp_instructions - before)) {
                 self.waiting.push_back(resident);
                 self.give_up();
                 continue;
@@ -175,7 +173,7 @@ impl<'g> Worker<'g> {
             return self.waited > LONG;
         }
         let full = self.waiting.len() + 1 >= self.room;
-        self.waited > self.grid.launch.limits.patience && full && self.grid.unstarted() > 0
+        self.waited > self.grid.launched.launch.limits.patience && full && self.grid.unstarted() > 0
     }
 
     /// If all CTAs of this thread wait, lets other threads use the processor. The CTAs may wait for a CTA of another
@@ -226,12 +224,11 @@ impl<'g> Worker<'g> {
         self.started += 1;
         let mut resident = self.spare.take().unwrap_or_else(|| self.fresh());
         (resident.cta, resident.first_turn) = (cta, true);
-        resident.env.ctaid = self.grid.place(cta);
         let (sm, clock) = self.grid.sm(cta);
-        (resident.env.sm, resident.sm_clock) = (sm, clock);
-        resident.env.clock = Clock::new(clock.load(Ordering::Relaxed), resident.env.stats.warp_instructions);
+        (resident.env.cta, resident.sm_clock) = (Cta { index: self.grid.place(cta), sm }, clock);
+        resident.env.clock = Clock::new(clock.load(Ordering::Relaxed), resident.env.counts.stats.warp_instructions);
         cta::start(&mut resident.env, &mut resident.store);
-        resident.env.observed_by(|observer, env| observer.begins(env.sm));
+        resident.env.observed_by(|observer, env| observer.begins(env.cta.sm));
         resident
     }
 
@@ -239,50 +236,16 @@ impl<'g> Worker<'g> {
         resident.env.observed_by(|observer, _| observer.ends());
         resident.sm_clock.fetch_max(resident.env.cycles(), Ordering::Relaxed);
         if let Some(old) = self.spare.replace(resident) {
-            add(&mut self.stats, old.env.stats);
-            self.matrices += old.env.matrices;
+            add(&mut self.stats, old.env.counts.stats);
+            self.matrices += old.env.counts.matrices;
         }
     }
 
     fn fresh(&self) -> Box<Resident<'g>> {
-        let (grid, l) = (self.grid, self.grid.launch);
-        let warps = l.block.iter().product::<u32>().div_ceil(32);
-        let image = grid.programs.newest();
-        let (entry, image_len, constants) = (image.entry, image.len(), grid.banks.rows(&image.pool.constants));
-        let observers = grid.observers.iter().map(|observer| Some(observer.ctas(l, &image))).collect();
-        let env = Env {
-            launch: l,
-            image,
-            image_base: l.code.wrapping_sub(u64::from(entry) * 16),
-            image_len,
-            extend: 0,
-            tlb: Tlb::new(&l.table, [l.shared_window, l.local_window]),
-            known: Known::NOTHING,
-            #[cfg(target_arch = "x86_64")]
-            operands: None,
-            shared: Shared::new(l.shared_bytes),
-            local: Local::new(l.local_low, l.local_high, warps as usize),
-            programs: &grid.programs,
-            banks: &grid.banks,
-            tids: &grid.tids,
-            ctaid: [0; 3],
-            sm: 0,
-            barriers: Default::default(),
-            barrier_news: false,
-            meeting: 0,
-            slept: false,
-            together: 0,
-            fault: None,
-            accessed: None,
-            stats: RunStats::default(),
-            matrices: 0,
-            counted: false,
-            clock: Clock::default(),
-            begun: grid.begun,
-            watched_by: grid.observers,
-            observers,
-        };
-        let (sm_clock, store) = (grid.sm(0).1, Warps::new(constants));
+        let launched = &self.grid.launched;
+        let image = launched.programs.newest();
+        let store = Warps::new(launched.banks.rows(&image.pool.constants));
+        let (env, sm_clock) = (Env::new(launched, image), self.grid.sm(0).1);
         Box::new(Resident { cta: 0, first_turn: true, sm_clock, env, store })
     }
 }

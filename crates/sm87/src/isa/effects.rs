@@ -98,7 +98,7 @@ impl Effects {
         Effects { pure: false, ..self }
     }
 
-    /// It is executed by itself.
+    /// The instruction is executed by itself, and not in a run.
     #[must_use]
     pub(super) const fn alone(self) -> Effects {
         Effects { straight: false, ..self }

@@ -124,6 +124,11 @@ pub const fn bytes(size: u32) -> u32 {
     }
 }
 
+/// The number of registers that the size field of a load or store stands for, if there is such a size.
+pub const fn registers(size: u32) -> Option<u8> {
+    if size < 7 { Some(bytes(size).div_ceil(4) as u8) } else { None }
+}
+
 /// Whether the type of an atomic has 64 bits: these are `.64`, `.S64` and `.F64`.
 pub const fn is_wide(ty: u32) -> bool {
     matches!(ty, 2 | 5 | 6)

@@ -169,6 +169,20 @@ pub struct MinMax {
     pub xorsign: bool,
 }
 
+impl MinMax {
+    /// Whether the result is the first operand, or `None` if it is NaN. `nans` says which operands are NaNs; `is_wanted` says that
+    /// the first one is the less if the minimum is wanted, and not the less otherwise. It counts only if both are numbers.
+    #[inline(always)]
+    pub(super) const fn takes_first(self, nans: (bool, bool), is_wanted: bool) -> Option<bool> {
+        match nans {
+            (false, false) => Some(is_wanted),
+            (true, false) if !self.nan => Some(false),
+            (false, true) if !self.nan => Some(true),
+            _ => None,
+        }
+    }
+}
+
 /// FMNMX: the minimum if `min` is true, otherwise the maximum. −0 is less than +0.
 ///
 /// With `xorsign`, compilers write absolute values as operands, so the signs must come from the registers before
@@ -177,18 +191,8 @@ pub struct MinMax {
 #[must_use]
 pub fn min_max(a: u32, b: u32, min: bool, how: MinMax, signs: u32) -> u32 {
     let (a, b) = if how.ftz { (flush(a), flush(b)) } else { (a, b) };
-    let picked = match (is_nan(a), is_nan(b)) {
-        (false, false) => {
-            if (order(a) < order(b)) == min {
-                a
-            } else {
-                b
-            }
-        }
-        (true, false) if !how.nan => b,
-        (false, true) if !how.nan => a,
-        _ => return NAN,
-    };
+    let Some(is_first) = how.takes_first((is_nan(a), is_nan(b)), (order(a) < order(b)) == min) else { return NAN };
+    let picked = if is_first { a } else { b };
     if how.xorsign { picked & !SIGN | signs & SIGN } else { picked }
 }
 

@@ -317,18 +317,9 @@ pub fn min_max2(a: [u16; 2], b: [u16; 2], min: bool, how: MinMax, kind: Kind, si
 fn min_max(a: u16, b: u16, min: bool, how: MinMax, kind: Kind, signs: u16) -> u16 {
     let (a, b) = if how.ftz { (kind.flush(a), kind.flush(b)) } else { (a, b) };
     let order = |x: u16| x as i16 ^ ((x as i16 >> 15) as u16 >> 1) as i16;
-    let picked = match (kind.is_nan(a), kind.is_nan(b)) {
-        (false, false) => {
-            if (order(a) < order(b)) == min {
-                a
-            } else {
-                b
-            }
-        }
-        (true, false) if !how.nan => b,
-        (false, true) if !how.nan => a,
-        _ => return NAN,
-    };
+    let nans = (kind.is_nan(a), kind.is_nan(b));
+    let Some(is_first) = how.takes_first(nans, (order(a) < order(b)) == min) else { return NAN };
+    let picked = if is_first { a } else { b };
     if how.xorsign { picked & !SIGN | signs & SIGN } else { picked }
 }
 

@@ -4,6 +4,7 @@
 
 mod chains;
 mod differential;
+mod far;
 mod faults;
 mod flow;
 mod jumps;

@@ -260,3 +260,73 @@ impl Noise {
         (self.next() as i32 >> 8) as f32 / 65536.0
     }
 }
+
+/// Code that is assembled for the address at which it is put.
+pub mod code {
+    /// The scheduling bits of an instruction that waits for nothing.
+    const PLAIN: u64 = 0x000f_e200_0000_0f00;
+    const CONTROL: u64 = 0x000f_ea00_0380_0000;
+
+    /// MOV, with P0 as its guard if `guarded`.
+    pub fn mov(register: u64, x: u32, guarded: bool) -> (u64, u64) {
+        (u64::from(x) << 32 | register << 16 | if guarded { 0x0802 } else { 0x7802 }, PLAIN)
+    }
+
+    /// MOV of an address into a pair of registers.
+    pub fn address(register: u64, x: u64, guarded: bool) -> [(u64, u64); 2] {
+        [mov(register, x as u32, guarded), mov(register + 1, (x >> 32) as u32, guarded)]
+    }
+
+    /// An instruction that goes to a place that is so many bytes from the next instruction, or to that address if it is CALL.ABS.
+    pub fn jump(opcode: u64, offset: i64) -> (u64, u64) {
+        (opcode | (offset as u64) << 32, CONTROL | (offset >> 32) as u64 & 0x3_ffff)
+    }
+
+    /// The opcodes of [`jump`].
+    pub const BRA: u64 = 0x7947;
+    pub const CALL_RELATIVE: u64 = 0x7944;
+    pub const CALL_ABSOLUTE: u64 = 0x7943;
+    /// CALL.ABS.NOINC R4, and RET.ABS.NODEC R20.
+    pub const CALL_R4: (u64, u64) = (0x0400_7343, 0x001f_ea00_03c0_0000);
+    pub const RETURN_R20: (u64, u64) = (0x1400_7950, 0x000f_ea00_03e0_0000);
+    /// S2R R7, SR_TID.X, and ISETP.GT.U32.AND P0, PT, R7, 0xf, PT.
+    pub const THREAD: (u64, u64) = (0x0007_7919, 0x000e_2400_0000_2100);
+    pub const IS_HIGH: (u64, u64) = (0x0000_000f_0700_780c, 0x000f_e200_03f0_4070);
+    /// IMAD R2, R7, 0x4, R2, and STG.E [R2.64], R0.
+    pub const INDEX: (u64, u64) = (0x0000_0004_0702_7824, 0x000f_e200_078e_0202);
+    pub const STORE: (u64, u64) = (0x0000_0000_0200_7986, 0x000f_e800_0c10_193f);
+}
+
+impl Gpu {
+    /// Puts code into memory of its own. `make` gets its address.
+    pub fn put(&mut self, make: impl FnOnce(u64) -> Vec<(u64, u64)>) -> u64 {
+        let va = BASE + self.used;
+        self.upload(&make(va).into_iter().flat_map(|(low, high)| [low, high]).collect::<Vec<u64>>()).va
+    }
+
+    /// A launch of a kernel that calls one function that lies `apart` bytes below it, and one that lies so far above it, in each warp at
+    /// once: the first lanes call the one below. Each thread stores what it gets, which [`Gpu::CALLED`] says.
+    pub fn calls(&mut self, out: &Buffer, apart: u64, grid: u32) -> Launch {
+        use code::{CALL_R4, INDEX, IS_HIGH, RETURN_R20, STORE, THREAD, address, mov};
+        let function = |x: u32| move |_| vec![mov(0, x, false), RETURN_R20];
+        let below = self.put(function(Gpu::CALLED[0]));
+        self.used += apart;
+        let kernel = BASE + self.used;
+        let above = kernel + apart;
+        let put = self.put(|va| {
+            let [low, high] = address(4, below, false);
+            let [low_too, high_too] = address(4, above, true);
+            let [out_low, out_high] = address(2, out.va, false);
+            let start = [THREAD, IS_HIGH, low, high, low_too, high_too, out_low, out_high, INDEX];
+            let [back, back_high] = address(20, va + 16 * (start.len() as u64 + 3), false);
+            [&start[..], &[back, back_high, CALL_R4, STORE, EXIT]].concat()
+        });
+        assert_eq!(put, kernel);
+        self.used = above - BASE;
+        self.put(function(Gpu::CALLED[1]));
+        Launch { code: kernel, registers: 24, ..self.launch(&program(&[EXIT]), [grid, 1, 1], [64, 1, 1], &[]) }
+    }
+
+    /// What the functions of [`Gpu::calls`] return.
+    pub const CALLED: [u32; 2] = [100, 200];
+}

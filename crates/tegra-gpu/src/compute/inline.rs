@@ -1,12 +1,11 @@
 //! Inline to memory: writes data words of the pushbuffer to memory
 //! (docs/hardware/gpu-compute-class.md#inline-to-memory).
 
-use super::super::channel::Turn;
 use super::super::copy::{BlockLinear, Surface};
 use super::super::fault;
 use super::super::mem::Accessor;
-use super::super::pbdma::{Flow, Pbdma};
 use super::super::semaphore::{Op, Reduction, Release};
+use super::super::turn::Turn;
 use tegra_hw::{Awakening, Fault};
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::compute::*;
@@ -37,31 +36,6 @@ struct Running {
     word: u32,
 }
 
-/// Executes one method of the block. `which` is 0 for the compute class and 1 for class A140.
-pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, which: usize, offset: u32, data: u32) -> Result<Flow, Fault> {
-    let mut context = pbdma.context.lock();
-    let inline = &mut context.inline[which];
-    match offset {
-        NVC6C0_LAUNCH_DMA => inline.launch(turn, data)?,
-        NVC6C0_LOAD_INLINE_DATA => inline.load(turn, data)?,
-        _ => inline.registers[((offset - FIRST) / 4) as usize] = data,
-    }
-    Ok(Flow::Done)
-}
-
-/// Checks that no transfer still waits for words, because a transfer must get all its words before another method
-/// comes.
-pub(crate) fn check_complete(pbdma: &Pbdma, turn: &Turn<'_>, which: usize) -> Result<(), Fault> {
-    match &pbdma.context.lock().inline[which].running {
-        None => Ok(()),
-        Some(r) => {
-            let what =
-                format!("MEMFMT esr 0x2: inline data ends in line {} of {}, at byte {}", r.line, r.lines, r.done);
-            Err(fault::graphics(turn.hw(), what))
-        }
-    }
-}
-
 impl Inline {
     fn new(upper: [Bits; 2]) -> Inline {
         Inline { registers: Default::default(), running: None, upper }
@@ -75,6 +49,31 @@ impl Inline {
     /// The block of class A140.
     pub(crate) fn of_a140() -> Inline {
         Inline::new([A140_UPPER; 2])
+    }
+
+    /// Executes one method of the block.
+    pub(super) fn method(&mut self, turn: &Turn<'_>, offset: u32, data: u32) -> Result<(), Fault> {
+        match offset {
+            NVC6C0_LAUNCH_DMA => self.launch(turn, data),
+            NVC6C0_LOAD_INLINE_DATA => self.load(turn, data),
+            _ => {
+                self.registers[((offset - FIRST) / 4) as usize] = data;
+                Ok(())
+            }
+        }
+    }
+
+    /// Checks that no transfer still waits for words, because a transfer must get all its words before another method
+    /// comes.
+    pub(super) fn check_complete(&self, turn: &Turn<'_>) -> Result<(), Fault> {
+        match &self.running {
+            None => Ok(()),
+            Some(r) => {
+                let what =
+                    format!("MEMFMT esr 0x2: inline data ends in line {} of {}, at byte {}", r.line, r.lines, r.done);
+                Err(fault::graphics(turn.hw, what))
+            }
+        }
     }
 
     fn get(&self, offset: u32) -> u32 {
@@ -118,7 +117,7 @@ impl Inline {
     fn load(&mut self, turn: &Turn<'_>, data: u32) -> Result<(), Fault> {
         let Some(r) = &mut self.running else {
             let what = format!("MEMFMT esr 0x1: inline data {data:#x} without a transfer that takes it");
-            return Err(fault::graphics(turn.hw(), what));
+            return Err(fault::graphics(turn.hw, what));
         };
         let n = (r.line_bytes - r.done).min(4);
         let table = turn.table();

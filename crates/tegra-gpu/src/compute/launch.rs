@@ -1,15 +1,15 @@
 //! Runs a grid: reads the descriptor, checks it, executes the grid, releases its semaphores and goes on to its
 //! dependent.
 
-use super::super::channel::Turn;
 use super::super::clock::host_ns;
 use super::super::context::Registers;
+use super::super::context::Units;
 use super::super::fault;
 use super::super::mem::Accessor;
 use super::super::pace;
-use super::super::pbdma::{Flow, Pbdma};
 use super::super::render;
 use super::super::trace::Event;
+use super::super::turn::{Flow, Turn};
 use super::checks::{self, Setting};
 use super::pcas;
 use super::qmd::Qmd;
@@ -28,33 +28,33 @@ const COST: u64 = 256;
 
 /// Runs the descriptors that PCAS actions started, until none is left, another channel has the engine, or the turn is
 /// over.
-pub(super) fn run_pending(pbdma: &mut Pbdma, turn: &Turn<'_>) -> Result<Flow, Fault> {
+pub(super) fn run_pending(units: &mut Units, turn: &Turn<'_>) -> Result<Flow, Fault> {
     let mut moved = false;
-    while let Some(launch) = pbdma.launches.next() {
-        if pbdma.left() == 0 || turn.channel.stop.requested() {
+    while let Some(launch) = units.launches.next() {
+        if units.left() == 0 || turn.signals.stop.requested() {
             return Ok(Flow::Again(moved));
         }
-        let Some(busy) = turn.engine.enter(turn.channel) else {
+        let Some(busy) = turn.engine.enter(turn.hw, &turn.signals.stop) else {
             return Ok(Flow::Again(moved));
         };
-        let result = run(pbdma, turn, launch);
+        let result = run(units, turn, launch);
         drop(busy);
         result?;
-        if turn.channel.stop.requested() {
+        if turn.signals.stop.requested() {
             return Ok(Flow::Again(true));
         }
-        pbdma.launches.pop();
-        pbdma.spend(COST);
+        units.launches.pop();
+        units.spend(COST);
         moved = true;
     }
     Ok(Flow::Done)
 }
 
 /// Runs one descriptor to its end, with its releases. If the channel was stopped meanwhile, the grid has no effect.
-fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Scheduled) -> Result<(), Fault> {
+fn run(units: &mut Units, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Scheduled) -> Result<(), Fault> {
     let qmd = pcas::read(turn, at).map(|qmd| if copied { qmd.copied() } else { qmd })?;
     let setting = {
-        let context = pbdma.context.lock();
+        let context = units.context.lock();
         if !enabled(turn, &context.compute)? {
             return Ok(());
         }
@@ -62,12 +62,12 @@ fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Schedu
     };
     if let Some((esr, names)) = checks::violations(&qmd, &setting) {
         let what = format!("sked exception: esr {esr:#010x} ({names}), descriptor {at:#x}");
-        return Err(fault::graphics(turn.hw(), what));
+        return Err(fault::graphics(turn.hw, what));
     }
-    count(pbdma, &qmd, CWD_REFERENCE_COUNT_INCR_ENABLE, u32::wrapping_add);
+    count(units, &qmd, CWD_REFERENCE_COUNT_INCR_ENABLE, u32::wrapping_add);
     let Some(done) = execute(turn, &qmd, &setting)? else { return Ok(()) };
     turn.trace.emit(|| Event::Launch {
-        channel: turn.hw().id,
+        channel: turn.hw.id,
         qmd: at,
         code: qmd.program(),
         grid: qmd.grid(),
@@ -78,20 +78,20 @@ fn run(pbdma: &mut Pbdma, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Schedu
         start_ns: done.start_ns,
         end_ns: host_ns(),
     });
-    turn.trace.launched(turn.hw().tsg.process);
+    turn.trace.launched(turn.hw.tsg.process);
     release(turn, &qmd)?;
-    count(pbdma, &qmd, CWD_REFERENCE_COUNT_DECR_ENABLE, u32::wrapping_sub);
+    count(units, &qmd, CWD_REFERENCE_COUNT_DECR_ENABLE, u32::wrapping_sub);
     match qmd.dependent() {
-        Some(dependent) => pcas::follow(pbdma, turn, dependent.qmd, dependent.action),
+        Some(dependent) => pcas::follow(units, turn, dependent.qmd, dependent.action),
         None => Ok(()),
     }
 }
 
-fn count(pbdma: &Pbdma, qmd: &Qmd, enable: tegrarm_abi::layout::Bits, change: fn(u32, u32) -> u32) {
+fn count(units: &Units, qmd: &Qmd, enable: tegrarm_abi::layout::Bits, change: fn(u32, u32) -> u32) {
     if qmd.flag(enable) {
         let id = qmd.field(CWD_REFERENCE_COUNT_ID) as usize;
         let delta = qmd.field(CWD_REFERENCE_COUNT_DELTA_MINUS_ONE) as u32 + 1;
-        let counter = &mut pbdma.context.lock().sked.counters[id];
+        let counter = &mut units.context.lock().sked.counters[id];
         *counter = change(*counter, delta);
     }
 }
@@ -128,10 +128,7 @@ fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
         let mode = NVC6C0_SET_RENDER_ENABLE_C_MODE.of(r.get(first + 8));
         let va = r.pair(first, upper);
         if let Err(invalid) = render::check(va, mode) {
-            return Err(fault::graphics(
-                turn.hw(),
-                format_args!("render enable {mode} at {va:#x}: invalid {invalid:?}"),
-            ));
+            return Err(fault::graphics(turn.hw, format_args!("render enable {mode} at {va:#x}: invalid {invalid:?}")));
         }
         if !render::enabled(&mem, va, mode).map_err(turn.mmu(fault::FRONT_END))? {
             return Ok(false);
@@ -157,7 +154,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         return Ok(Some(Executed { stats: RunStats::default(), estimate: None, start_ns }));
     }
     let (local_low, local_high) = qmd.local_bytes();
-    let (gpu, channel) = (turn.hw().tsg.gpu.clone(), turn.hw().id);
+    let (gpu, channel) = (turn.hw.tsg.gpu.clone(), turn.hw.id);
     let told = Told(Arc::new(move |what| gpu.faults.waits(channel, what)));
     let progress = turn.trace.slow.begins(qmd.program(), qmd.grid());
     let launch = Launch {
@@ -176,10 +173,10 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         sm_count: turn.config.sm_count,
         disabled_sms: qmd.disabled_sms(),
         sequential: qmd.flag(SEQUENTIALLY_RUN_CTAS),
-        veid: turn.hw().veid,
+        veid: turn.hw.veid,
         begun: work.begun,
         limits: Limits {
-            cancel: Some(turn.channel.stop.flag()),
+            cancel: Some(turn.signals.stop.flag()),
             budget: turn.config.budget,
             progress,
             told: Some(told),
@@ -195,18 +192,18 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         work.took(pace::grid_ns(estimate));
     }
     turn.trace.slow.ends();
-    turn.hw().tsg.gpu.faults.goes_on(turn.hw().id);
+    turn.hw.tsg.gpu.faults.goes_on(turn.hw.id);
     if let Some(reports) = &turn.config.reports {
-        reports.publish(&turn.hw().tsg.gpu);
+        reports.publish(&turn.hw.tsg.gpu);
     }
-    if turn.channel.stop.timed_out() {
-        let mut what = format!("the grid at {:#x} {}", launch.code, turn.channel.stop.sentence());
+    if turn.signals.stop.timed_out() {
+        let mut what = format!("the grid at {:#x} {}", launch.code, turn.signals.stop.sentence());
         if let Err(Stopped { fault: SmFault::Hang { text, .. }, .. }) = result {
             what = format!("{what}: {text}");
         }
-        return Err(fault::switch_timeout(turn.hw(), what));
+        return Err(fault::switch_timeout(turn.hw, what));
     }
-    if turn.channel.stop.requested() {
+    if turn.signals.stop.requested() {
         return Ok(None);
     }
     result.map(|stats| Some(Executed { stats, estimate, start_ns })).map_err(|f| sm_fault(turn, f))
@@ -231,7 +228,7 @@ fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
     let insight = stopped.fault.site().map(|site| Box::new(insight(site)));
     match stopped.fault {
         SmFault::Mmu { fault, fetch, sm, record, .. } => {
-            let base = fault::mmu(turn.hw(), if fetch { fault::CODE } else { fault::SM }, fault);
+            let base = fault::mmu(turn.hw, if fetch { fault::CODE } else { fault::SM }, fault);
             let text = format!("{}, sm {sm}, pc {:#x}", base.text, record.pc);
             Fault { sms, text, insight, ..base }
         }
@@ -241,11 +238,11 @@ fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
                 "sm machine check err. sm {sm} hww_global_esr {global_esr:#010x} hww_warp_esr {warp_esr:#010x} \
                  hww_warp_esr_pc {pc:#x}: {text}"
             );
-            Fault { sms, insight, ..fault::graphics(turn.hw(), what) }
+            Fault { sms, insight, ..fault::graphics(turn.hw, what) }
         }
         SmFault::Hang { pc, text } => {
             let what = format!("the grid makes no progress at pc {pc:#x}: {text}");
-            fault::switch_timeout(turn.hw(), what)
+            fault::switch_timeout(turn.hw, what)
         }
     }
 }

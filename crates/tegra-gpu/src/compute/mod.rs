@@ -11,14 +11,13 @@ mod report;
 pub(crate) mod sked;
 
 pub use qmd::Qmd;
-pub(crate) use sked::Launches;
 use sked::Scheduled;
 
-use super::channel::Turn;
+use super::context::Units;
 use super::context::{GrContext, Registers};
 use super::fault;
 use super::mem::Accessor;
-use super::pbdma::{Flow, Pbdma};
+use super::turn::{Flow, Turn};
 use methods::{Effect, Method, Trigger};
 use tegra_hw::{Awakening, Fault};
 use tegrarm_abi::methods::compute::*;
@@ -49,7 +48,7 @@ pub fn compute_method_name(offset: u32) -> Option<&'static str> {
 
 /// Executes one method of subchannels 0 to 3.
 pub(crate) fn method(
-    pbdma: &mut Pbdma,
+    units: &mut Units,
     turn: &Turn<'_>,
     subchannel: u32,
     offset: u32,
@@ -57,12 +56,12 @@ pub(crate) fn method(
 ) -> Result<Flow, Fault> {
     let (class, name) = CLASSES[subchannel as usize];
     match subchannel {
-        COMPUTE => class_method(pbdma, turn, Class::Compute, offset, data),
-        INLINE => class_method(pbdma, turn, Class::Inline, offset, data),
+        COMPUTE => class_method(units, turn, Class::Compute, offset, data),
+        INLINE => class_method(units, turn, Class::Inline, offset, data),
         _ if offset == NVC56F_SET_OBJECT => set_object(turn, subchannel, data),
         _ => {
             let what = format!("method {offset:#x} of {name} class {class:04x}, which this machine does not have");
-            Err(fault::illegal_method(turn.hw(), what))
+            Err(fault::illegal_method(turn.hw, what))
         }
     }
 }
@@ -108,41 +107,41 @@ fn set_object(turn: &Turn<'_>, subchannel: u32, data: u32) -> Result<Flow, Fault
             "fe exception: esr {CLASS_SUBCH_MISMATCH:#010x}: {class:#06x} on subchannel {subchannel}, which is {name} \
              ({wired:#06x})"
         );
-        return Err(fault::graphics(turn.hw(), what));
+        return Err(fault::graphics(turn.hw, what));
     }
     Ok(Flow::Done)
 }
 
-fn class_method(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, offset: u32, data: u32) -> Result<Flow, Fault> {
+fn class_method(units: &mut Units, turn: &Turn<'_>, class: Class, offset: u32, data: u32) -> Result<Flow, Fault> {
     let Some(method) = methods::find(class.methods(), offset) else {
         let (id, _) = CLASSES[class.subchannel() as usize];
         let what = format!("method {offset:#x} (data {data:#x}) is not one of class {id:04X}");
-        return Err(fault::illegal_method(turn.hw(), what));
+        return Err(fault::illegal_method(turn.hw, what));
     };
     if offset != NVC6C0_LOAD_INLINE_DATA {
-        inline::check_complete(pbdma, turn, class as usize)?;
+        units.context.lock().inline[class as usize].check_complete(turn)?;
     }
     match method.effect {
         Effect::NoOp | Effect::Software => Ok(Flow::Done),
         Effect::Latch => {
-            class.registers(&mut pbdma.context.lock()).set(offset, data);
+            class.registers(&mut units.context.lock()).set(offset, data);
             Ok(Flow::Done)
         }
-        Effect::Trigger(trigger) => execute(pbdma, turn, class, trigger, (offset, data)),
+        Effect::Trigger(trigger) => execute(units, turn, class, trigger, (offset, data)),
         Effect::Unhandled => {
             let what = format!("software method {} ({offset:#x}) has no handler", method.name);
-            Err(fault::illegal_method(turn.hw(), what))
+            Err(fault::illegal_method(turn.hw, what))
         }
-        Effect::Firmware => Err(fault::firmware_method(turn.hw(), format_args!("{} ({offset:#x})", method.name))),
+        Effect::Firmware => Err(fault::firmware_method(turn.hw, format_args!("{} ({offset:#x})", method.name))),
         Effect::Macro => {
             let what = format!("MME_FE1: call of macro {}, which is not loaded", (offset - method.first) / 8);
-            Err(fault::graphics(turn.hw(), what))
+            Err(fault::graphics(turn.hw, what))
         }
     }
 }
 
 fn execute(
-    pbdma: &mut Pbdma,
+    units: &mut Units,
     turn: &Turn<'_>,
     class: Class,
     trigger: Trigger,
@@ -150,35 +149,38 @@ fn execute(
 ) -> Result<Flow, Fault> {
     match trigger {
         Trigger::Object => set_object(turn, class.subchannel(), data),
-        Trigger::Inline => inline::method(pbdma, turn, class as usize, offset, data),
-        Trigger::Notify => notify(pbdma, turn, class, data),
-        Trigger::ReportExecute => report::execute(pbdma, turn, data),
-        Trigger::ReportD => report::execute_d(pbdma, turn, data),
+        Trigger::Inline => {
+            units.context.lock().inline[class as usize].method(turn, offset, data)?;
+            Ok(Flow::Done)
+        }
+        Trigger::Notify => notify(units, turn, class, data),
+        Trigger::ReportExecute => report::execute(units, turn, data),
+        Trigger::ReportD => report::execute_d(units, turn, data),
         Trigger::RefCounter => {
             let select = NVC6C0_SET_CWD_REF_COUNTER_SELECT.of(data) as usize;
-            pbdma.context.lock().sked.counters[select] = NVC6C0_SET_CWD_REF_COUNTER_VALUE.of(data);
+            units.context.lock().sked.counters[select] = NVC6C0_SET_CWD_REF_COUNTER_VALUE.of(data);
             Ok(Flow::Done)
         }
         Trigger::InvalidateSked => {
-            pbdma.context.lock().sked.forget();
+            units.context.lock().sked.forget();
             Ok(Flow::Done)
         }
         // ga10b accepts the form of earlier chips and does nothing (docs/hardware/gpu-compute-class.md#compute-methods,
         // seen on a board).
         Trigger::SignalingPcasB | Trigger::PcasB => {
-            tracing::warn!(target: "tegra_sim::gpu", channel = turn.hw().id, "PCAS form {offset:#x} does nothing on ga10b");
+            tracing::warn!(target: "tegra_sim::gpu", channel = turn.hw.id, "PCAS form {offset:#x} does nothing on ga10b");
             Ok(Flow::Done)
         }
         // The method is offered again while grids wait for the engine.
         Trigger::Pcas => {
-            if pbdma.launches.is_empty() {
-                pcas::signal(pbdma, turn, data)?;
+            if units.launches.is_empty() {
+                pcas::signal(units, turn, data)?;
             }
-            launch::run_pending(pbdma, turn)
+            launch::run_pending(units, turn)
         }
-        Trigger::InlineQmd => inline_qmd(pbdma, turn, offset, data),
+        Trigger::InlineQmd => inline_qmd(units, turn, offset, data),
         Trigger::SkedCheck => {
-            let check = &mut pbdma.context.lock().sked.checks_l1;
+            let check = &mut units.context.lock().sked.checks_l1;
             match data & SKEDCHECK_18 {
                 SKEDCHECK_18_DISABLE => *check = false,
                 SKEDCHECK_18_ENABLE => *check = true,
@@ -190,15 +192,15 @@ fn execute(
 }
 
 /// NOTIFY: writes a record of 16 bytes, the time first and a status of zero last. Mode 1 also raises an interrupt.
-fn notify(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, data: u32) -> Result<Flow, Fault> {
+fn notify(units: &mut Units, turn: &Turn<'_>, class: Class, data: u32) -> Result<Flow, Fault> {
     let upper = match class {
         Class::Compute => NVC6C0_SET_NOTIFY_A_ADDRESS_UPPER,
         Class::Inline => inline::A140_UPPER,
     };
-    let va = class.registers(&mut pbdma.context.lock()).pair(NVC6C0_SET_NOTIFY_A, upper);
+    let va = class.registers(&mut units.context.lock()).pair(NVC6C0_SET_NOTIFY_A, upper);
     if data > NVC6C0_NOTIFY_TYPE_WRITE_THEN_AWAKEN {
         let what = format!("NOTIFY of type {data:#x} does not exist");
-        return Err(fault::illegal_method(turn.hw(), what));
+        return Err(fault::illegal_method(turn.hw, what));
     }
     let table = turn.table();
     let mem = Accessor::new(&table);
@@ -214,20 +216,20 @@ fn notify(pbdma: &mut Pbdma, turn: &Turn<'_>, class: Class, data: u32) -> Result
 }
 
 /// LOAD_INLINE_QMD_DATA: writes words to the inline address. The last word launches the descriptor.
-fn inline_qmd(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
+fn inline_qmd(units: &mut Units, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
     let shifted = {
-        let context = pbdma.context.lock();
+        let context = units.context.lock();
         let upper = u64::from(context.compute.get(NVC6C0_SET_INLINE_QMD_ADDRESS_A));
         upper << 32 | u64::from(context.compute.get(NVC6C0_SET_INLINE_QMD_ADDRESS_B))
     };
     let (va, at) = (shifted << 8, u64::from(offset - methods::LOAD_INLINE_QMD_DATA));
-    if pbdma.launches.is_empty() {
+    if units.launches.is_empty() {
         let table = turn.table();
         Accessor::new(&table).write_u32(va.wrapping_add(at), data).map_err(turn.mmu(fault::FRONT_END))?;
         if offset != methods::LOAD_INLINE_QMD_DATA_END {
             return Ok(Flow::Done);
         }
-        pbdma.launches.push(Scheduled { qmd: va, copied: false });
+        units.launches.push(Scheduled { qmd: va, copied: false });
     }
-    launch::run_pending(pbdma, turn)
+    launch::run_pending(units, turn)
 }

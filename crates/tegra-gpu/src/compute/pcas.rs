@@ -1,10 +1,10 @@
 //! PCAS actions. They come from methods and from descriptors that have ended, and change the state of the scheduler
 //! (docs/hardware/gpu-compute-class.md#pcas-actions).
 
-use super::super::channel::Turn;
+use super::super::context::Units;
 use super::super::fault;
 use super::super::mem::Accessor;
-use super::super::pbdma::Pbdma;
+use super::super::turn::Turn;
 use super::checks::DEPENDENCE_COUNTER_UNDERFLOW;
 use super::qmd::{BYTES, Qmd};
 use super::sked::Action;
@@ -32,15 +32,15 @@ pub(super) fn read(turn: &Turn<'_>, at: u64) -> Result<Qmd, Fault> {
 }
 
 /// SEND_SIGNALING_PCAS2_B: the descriptors that the action starts are added to those that run next.
-pub(super) fn signal(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
-    let at = u64::from(pbdma.context.lock().compute.get(NVC6C0_SEND_PCAS_A)) << 8;
+pub(super) fn signal(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
+    let at = u64::from(units.context.lock().compute.get(NVC6C0_SEND_PCAS_A)) << 8;
     let action = match NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION.of(word) {
         // A prefetch only fills a cache.
         NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION_NOP | NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION_PREFETCH => {
             return Ok(());
         }
         NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION_INVALIDATE => {
-            pbdma.context.lock().sked.invalidate(at);
+            units.context.lock().sked.invalidate(at);
             return Ok(());
         }
         NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION_SCHEDULE
@@ -53,45 +53,45 @@ pub(super) fn signal(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<()
         NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION_DECREMENT_DEPENDENCE => Action::Decrement,
         INCREMENT_DEPENDENCE => Action::Increment,
         INCREMENT_CWD_REF_COUNTER => {
-            let counter = &mut pbdma.context.lock().sked.counters[SELECT.of(word) as usize];
+            let counter = &mut units.context.lock().sked.counters[SELECT.of(word) as usize];
             *counter = counter.wrapping_add(OFFSET_MINUS_ONE.of(word) + 1);
             return Ok(());
         }
         NVC6C0_SEND_SIGNALING_PCAS2_B_PCAS_ACTION_INCREMENT_PUT => {
             let what = format!("PCAS action INCREMENT_PUT on descriptor {at:#x}: this machine has no work queues");
-            return Err(fault::graphics(turn.hw(), what));
+            return Err(fault::graphics(turn.hw, what));
         }
         other => {
             let what = format!("PCAS action {other:#x} on descriptor {at:#x} does not exist");
-            return Err(fault::graphics(turn.hw(), what));
+            return Err(fault::graphics(turn.hw, what));
         }
     };
-    apply(pbdma, turn, at, action)
+    apply(units, turn, at, action)
 }
 
 /// Performs the action that a finished descriptor asks for on its dependent.
-pub(super) fn follow(pbdma: &mut Pbdma, turn: &Turn<'_>, at: u64, action: u32) -> Result<(), Fault> {
+pub(super) fn follow(units: &mut Units, turn: &Turn<'_>, at: u64, action: u32) -> Result<(), Fault> {
     let action = match action {
         DEPENDENT_QMD0_ACTION_QMD_SCHEDULE => Action::Schedule { fresh: false },
         DEPENDENT_QMD0_ACTION_QMD_INVALIDATE_COPY_SCHEDULE => Action::Schedule { fresh: true },
         DEPENDENT_QMD0_ACTION_QMD_DECREMENT_DEPENDENCE => Action::Decrement,
         other => {
             let what = format!("dependent action {other} on descriptor {at:#x}: this machine has no work queues");
-            return Err(fault::graphics(turn.hw(), what));
+            return Err(fault::graphics(turn.hw, what));
         }
     };
-    apply(pbdma, turn, at, action)
+    apply(units, turn, at, action)
 }
 
-fn apply(pbdma: &mut Pbdma, turn: &Turn<'_>, at: u64, action: Action) -> Result<(), Fault> {
+fn apply(units: &mut Units, turn: &Turn<'_>, at: u64, action: Action) -> Result<(), Fault> {
     let qmd = read(turn, at)?;
-    match pbdma.context.lock().sked.apply(at, &qmd, action) {
-        Some(Some(launch)) => pbdma.launches.push(launch),
+    match units.context.lock().sked.apply(at, &qmd, action) {
+        Some(Some(launch)) => units.launches.push(launch),
         Some(None) => {}
         None => {
             let esr = 1u32 << DEPENDENCE_COUNTER_UNDERFLOW;
             let what = format!("sked exception: esr {esr:#010x} (DEPENDENCE_COUNTER_UNDERFLOW), descriptor {at:#x}");
-            return Err(fault::graphics(turn.hw(), what));
+            return Err(fault::graphics(turn.hw, what));
         }
     }
     Ok(())

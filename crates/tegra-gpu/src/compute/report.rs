@@ -1,10 +1,10 @@
 //! The two forms of report semaphores of the compute class (docs/hardware/gpu-compute-class.md#compute-methods).
 
-use super::super::channel::Turn;
+use super::super::context::Units;
 use super::super::fault;
 use super::super::mem::Accessor;
-use super::super::pbdma::{Flow, Pbdma};
 use super::super::semaphore::{self, Condition, Op, Reduction, Release};
+use super::super::turn::{Flow, Turn};
 use super::methods::*;
 use tegra_hw::{Awakening, Fault};
 use tegrarm_abi::layout::Bits;
@@ -30,9 +30,9 @@ const PAYLOAD_64: Bits = bits(12, 12);
 const ADDRESS_UPPER: Bits = bits(7, 0);
 
 /// REPORT_SEMAPHORE_EXECUTE.
-pub(super) fn execute(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Flow, Fault> {
+pub(super) fn execute(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<Flow, Fault> {
     let (va, payload) = {
-        let r = &pbdma.context.lock().compute;
+        let r = &units.context.lock().compute;
         let upper = u64::from(ADDRESS_UPPER.of(r.get(SET_REPORT_SEMAPHORE_ADDRESS_UPPER)));
         let high = u64::from(r.get(SET_REPORT_SEMAPHORE_PAYLOAD_UPPER));
         (
@@ -65,7 +65,7 @@ pub(super) fn execute(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<F
         OPERATION_TRAP => turn.awaken(Awakening::NonStall),
         op => {
             let what = format!("report semaphore operation {op} (a counter report) does not exist on this machine");
-            return Err(fault::graphics(turn.hw(), what));
+            return Err(fault::graphics(turn.hw, what));
         }
     }
     if AWAKEN.of(word) == 1 {
@@ -75,9 +75,9 @@ pub(super) fn execute(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<F
 }
 
 /// SET_REPORT_SEMAPHORE_D.
-pub(super) fn execute_d(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Flow, Fault> {
+pub(super) fn execute_d(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<Flow, Fault> {
     let (va, payload) = {
-        let r = &pbdma.context.lock().compute;
+        let r = &units.context.lock().compute;
         let va = r.pair(NVC6C0_SET_REPORT_SEMAPHORE_A, NVC6C0_SET_REPORT_SEMAPHORE_A_OFFSET_UPPER);
         (va, u64::from(r.get(NVC6C0_SET_REPORT_SEMAPHORE_C)))
     };
@@ -103,7 +103,7 @@ pub(super) fn execute_d(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result
         NVC6C0_SET_REPORT_SEMAPHORE_D_OPERATION_TRAP => turn.awaken(Awakening::NonStall),
         op => {
             let what = format!("SET_REPORT_SEMAPHORE_D operation {op} does not exist");
-            return Err(fault::graphics(turn.hw(), what));
+            return Err(fault::graphics(turn.hw, what));
         }
     }
     if NVC6C0_SET_REPORT_SEMAPHORE_D_AWAKEN_ENABLE.of(word) == NVC6C0_SET_REPORT_SEMAPHORE_D_AWAKEN_ENABLE_TRUE {

@@ -1,18 +1,18 @@
 //! LAUNCH_DMA: the checks, the transfer, and then flush, semaphore and interrupt, in this order.
 
-use super::super::channel::Turn;
 use super::super::clock::host_ns;
 use super::super::context::Registers;
+use super::super::context::Units;
 use super::super::fault::{self, HCE_PRIV, HCE_RE_ALIGNB, HCE_RE_ILLEGAL_OP};
 use super::super::mem::Accessor;
 use super::super::pace;
-use super::super::pbdma::{Flow, Pbdma};
 use super::super::render::{self, Invalid};
 use super::super::semaphore::{Op, Reduction, Release};
 use super::super::trace::Event;
+use super::super::turn::{Flow, Turn};
 use super::SET_SEMAPHORE_PAYLOAD_UPPER;
 use super::surface::{BlockLinear, Surface};
-use super::transfer::{Remap, Transfer};
+use super::transfer::{INVALID_VALUE, Remap, Transfer};
 use tegra_hw::{Awakening, Fault};
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::copy::*;
@@ -23,8 +23,6 @@ const INVALID_ALIGNMENT: u32 = 2;
 const RECTANGLE_OUT_OF_BOUNDS: u32 = 3;
 const SOURCE_EXCEEDS_PITCH: u32 = 4;
 const DESTINATION_EXCEEDS_PITCH: u32 = 6;
-pub(super) const BAD_SOURCE_COMPONENT: u32 = 8;
-pub(super) const INVALID_VALUE: u32 = 9;
 
 /// The payload size of the semaphore. Only C7B5 has this field.
 const SEMAPHORE_PAYLOAD_SIZE: Bits = Bits { msb: 27, lsb: 27, stride: 0, count: 1 };
@@ -36,21 +34,21 @@ const BLOCK_MAX: u32 = 5;
 type Rejected = (u32, String);
 
 /// Executes LAUNCH_DMA. The method is offered again until the transfer is over.
-pub(super) fn launch(pbdma: &mut Pbdma, turn: &Turn<'_>, word: u32) -> Result<Flow, Fault> {
-    let mut transfer = match pbdma.transfer.take() {
+pub(super) fn launch(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<Flow, Fault> {
+    let mut transfer = match units.transfer.take() {
         Some(transfer) => transfer,
         None => {
             check(turn, word)?;
-            Box::new(prepare(turn, &pbdma.context.lock().copy, word)?)
+            Box::new(prepare(turn, &units.context.lock().copy, word)?)
         }
     };
     let work = turn.work();
     let table = turn.table();
     let mem = Accessor::new(&table);
-    let used = transfer.advance(&mem, pbdma.left() * BYTES_PER_UNIT).map_err(turn.mmu(fault::COPY))?;
-    pbdma.spend(used / BYTES_PER_UNIT);
+    let used = transfer.advance(&mem, units.left() * BYTES_PER_UNIT).map_err(turn.mmu(fault::COPY))?;
+    units.spend(used / BYTES_PER_UNIT);
     if !transfer.finished() {
-        pbdma.transfer = Some(transfer);
+        units.transfer = Some(transfer);
         return Ok(Flow::Again(used > 0));
     }
     report(turn, &transfer);
@@ -71,7 +69,7 @@ fn interrupt(turn: &Turn<'_>, word: u32) {
     let conditional = NVC6B5_LAUNCH_DMA_SEMAPHORE_TYPE_RELEASE_CONDITIONAL_INTR_SEMAPHORE;
     let kind = NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE.of(word);
     if kind == NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE_BLOCKING {
-        turn.log(format!("ce blocking pipe interrupt, ch {}", turn.hw().id));
+        turn.log(format!("ce blocking pipe interrupt, ch {}", turn.hw.id));
     }
     if kind == NVC6B5_LAUNCH_DMA_INTERRUPT_TYPE_NON_BLOCKING || NVC6B5_LAUNCH_DMA_SEMAPHORE_TYPE.of(word) == conditional
     {
@@ -88,7 +86,7 @@ fn report(turn: &Turn<'_>, transfer: &Transfer) {
         Surface::Block(b) => b.va,
     };
     turn.trace.emit(|| Event::Copy {
-        channel: turn.hw().id,
+        channel: turn.hw.id,
         from: address(&transfer.from),
         to: address(&transfer.to),
         bytes: transfer.bytes(),
@@ -109,7 +107,7 @@ fn check(turn: &Turn<'_>, word: u32) -> Result<(), Fault> {
 
 /// Decodes the registers into a transfer. If conditional execution is off for this launch, the transfer has no lines.
 fn prepare(turn: &Turn<'_>, r: &Registers, word: u32) -> Result<Transfer, Fault> {
-    let reject = |(report, what): Rejected| fault::copy_engine(turn.hw(), report, what);
+    let reject = |(report, what): Rejected| fault::copy_engine(turn.hw, report, what);
     valid(word).map_err(reject)?;
     let release = release(r, word).map_err(reject)?;
     let idle = NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE.of(word) == NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NONE;

@@ -7,9 +7,9 @@ mod transfer;
 pub(crate) use surface::{BlockLinear, Surface};
 pub(crate) use transfer::Transfer;
 
-use super::channel::Turn;
+use super::context::Units;
 use super::fault::{HCE_ILLEGAL_CLASS, HCE_ILLEGAL_MTHD};
-use super::pbdma::{Flow, Pbdma};
+use super::turn::{Flow, Turn};
 use tegra_hw::Fault;
 use tegrarm_abi::methods::copy::*;
 use tegrarm_abi::methods::host::{NVC56F_SET_OBJECT, NVC56F_SET_OBJECT_NVCLASS};
@@ -38,7 +38,7 @@ const LATCHED: &[(u32, u32)] = &[
 ];
 
 /// Executes one method of subchannel 4.
-pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
+pub(crate) fn method(units: &mut Units, turn: &Turn<'_>, offset: u32, data: u32) -> Result<Flow, Fault> {
     match offset {
         NVC56F_SET_OBJECT => {
             let class = NVC56F_SET_OBJECT_NVCLASS.of(data);
@@ -48,9 +48,9 @@ pub(crate) fn method(pbdma: &mut Pbdma, turn: &Turn<'_>, offset: u32, data: u32)
             }
             Ok(Flow::Done)
         }
-        NVC6B5_LAUNCH_DMA => launch::launch(pbdma, turn, data),
+        NVC6B5_LAUNCH_DMA => launch::launch(units, turn, data),
         _ if LATCHED.iter().any(|(first, last)| (*first..=*last).contains(&offset)) => {
-            let mut context = pbdma.context.lock();
+            let mut context = units.context.lock();
             context.copy.set(offset, data);
             packed_origin(&mut context.copy, offset, data);
             if offset == NVC6B5_SET_RENDER_ENABLE_C {

@@ -14,6 +14,10 @@ const PIECE_COST: u64 = 256;
 /// The number of elements that are remapped at a time.
 const ELEMENTS: u64 = 4096;
 
+// The report codes of a remapping that does not exist (docs/hardware/gpu-copy-engine.md#launch-dma).
+const BAD_SOURCE_COMPONENT: u32 = 8;
+pub(super) const INVALID_VALUE: u32 = 9;
+
 /// The source of a component of the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Component {
@@ -50,17 +54,14 @@ impl Remap {
         let component = |bits: &Bits| match bits.of(word) {
             s @ NVC6B5_SET_REMAP_COMPONENTS_DST_X_SRC_X..=NVC6B5_SET_REMAP_COMPONENTS_DST_X_SRC_W => {
                 if s as usize >= sources {
-                    return Err((
-                        super::launch::BAD_SOURCE_COMPONENT,
-                        format!("component {s} of a source with {sources}"),
-                    ));
+                    return Err((BAD_SOURCE_COMPONENT, format!("component {s} of a source with {sources}")));
                 }
                 Ok(Component::Source(s as usize))
             }
             NVC6B5_SET_REMAP_COMPONENTS_DST_X_CONST_A => Ok(Component::Constant(constants[0])),
             NVC6B5_SET_REMAP_COMPONENTS_DST_X_CONST_B => Ok(Component::Constant(constants[1])),
             NVC6B5_SET_REMAP_COMPONENTS_DST_X_NO_WRITE => Ok(Component::NoWrite),
-            s => Err((super::launch::INVALID_VALUE, format!("remap selector {s}"))),
+            s => Err((INVALID_VALUE, format!("remap selector {s}"))),
         };
         let components = SELECTORS[..count].iter().map(component).collect::<Result<_, _>>()?;
         let size = NVC6B5_SET_REMAP_COMPONENTS_COMPONENT_SIZE.of(word) as usize + 1;

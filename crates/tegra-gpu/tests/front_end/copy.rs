@@ -395,6 +395,7 @@ fn a_copy_takes_modelled_time() {
     };
     let large = taken(LARGE);
     let rate = 2.0 * LARGE as f64 / large as f64;
-    assert!((0.95 * 204.8..=204.8).contains(&rate), "{rate} GB/s");
+    let most = 0.895 * 204.8; // what a kernel gets of the DRAM's bandwidth for what it reads and writes
+    assert!((0.95 * most..=most).contains(&rate), "{rate} GB/s");
     assert_eq!((taken(LARGE), taken(4096), taken(4096)), (large, 1088, 1088));
 }

@@ -1,7 +1,7 @@
 //! Engine contexts: ALLOC_OBJ_CTX, preemption modes, ZCULL (docs/hardware/nvgpu-channel.md#alloc-obj-ctx,
 //! docs/hardware/nvgpu-channel.md#set-preemption-mode).
 
-use super::Channel;
+use super::state::Channel;
 use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) fn alloc_obj_ctx(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     let mut state = channel.state.lock();
     let unbound = || Errno::EINVAL.because("the channel is not bound to an address space (AS BIND_CHANNEL)");
     let space = state.space.clone().ok_or_else(unbound)?;
-    if !call.kernel.chip.valid_classes.contains(&args.class_num) {
+    if !call.board.chip.valid_classes.contains(&args.class_num) {
         return Err(Errno::EINVAL.because(format!("class {:#x} is none of this GPU's", args.class_num)).into());
     }
     let alone = || Errno::EINVAL.because("the channel is in no TSG (TSG BIND_CHANNEL)");
@@ -25,7 +25,7 @@ pub(super) fn alloc_obj_ctx(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     if is_graphics(args.class_num) && (state.veid > 0 || state.runqueue > 0) {
         return Err(Errno::EINVAL.because("graphics works in VEID 0 of runqueue 0 only").into());
     }
-    call.kernel.gpu.preempt(&tsg.hw);
+    call.board.gpu.preempt(&tsg.hw);
     let mut group = tsg.state.lock();
     if call.is_r35() {
         let weak = Arc::downgrade(&space);
@@ -35,7 +35,7 @@ pub(super) fn alloc_obj_ctx(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     }
     if !group.has_context {
         group.has_context = true;
-        call.kernel.device.context_made();
+        call.board.device.context_made();
         if args.flags & NVGPU_ALLOC_OBJ_FLAGS_GFXP != 0 {
             group.graphics_preempt = NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP;
         }

@@ -1,27 +1,15 @@
-//! Small channel controls: timeouts, enable, preempt, reset, watchdog (docs/hardware/nvgpu-channel.md#ioctls,
+//! Small channel controls: timeouts, enable, preempt, reset, watchdog, notifier, syncpoint (docs/hardware/nvgpu-channel.md#ioctls,
 //! docs/hardware/nvgpu-channel.md#watchdog).
 
-use super::{Channel, ChannelState};
+use super::state::Channel;
+use super::sync::ChannelSyncpoint;
 use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tegra_hw::{Fault, NotifierCode};
+use tegra_hw::{Fault, NotifierCode, Place};
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_kmd::Errno;
-
-/// Turns the watchdog of kernel-mode jobs on or off. Usermode channels are never watched.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Watchdog {
-    pub enabled: bool,
-    pub timeout_ms: u32,
-}
-
-impl Default for Watchdog {
-    fn default() -> Self {
-        Watchdog { enabled: true, timeout_ms: 5000 }
-    }
-}
 
 /// This does nothing on a board either.
 pub(super) fn set_nvmap_fd(_: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_set_nvmap_fd_args) -> Reply {
@@ -46,7 +34,7 @@ pub(super) fn get_timedout(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgp
 
 pub(super) fn enable(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Reply {
     set_enabled(channel, true);
-    call.kernel.gpu.ring(channel.id());
+    call.board.gpu.ring(channel.id());
     Ok(())
 }
 
@@ -66,7 +54,7 @@ fn set_enabled(channel: &Channel, enabled: bool) {
 pub(super) fn preempt(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Reply {
     let tsg = channel.state.lock().tsg.clone();
     let tsg = tsg.ok_or_else(|| Errno::EINVAL.because("the channel is in no TSG (TSG BIND_CHANNEL)"))?;
-    call.kernel.gpu.preempt(&tsg.hw);
+    call.board.gpu.preempt(&tsg.hw);
     Ok(())
 }
 
@@ -80,7 +68,7 @@ pub(super) fn force_reset(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -
         text: format!("channel {} of TSG {} was reset by its owner", channel.id(), tsg.hw.id),
         insight: None,
     });
-    call.kernel.gpu.reset(&tsg.hw);
+    call.board.gpu.reset(&tsg.hw);
     Ok(())
 }
 
@@ -103,15 +91,6 @@ pub(super) fn wdt(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_channel
     Ok(())
 }
 
-impl ChannelState {
-    /// Tells the GPU to watch the jobs of a kernel-mode channel.
-    pub(super) fn watch(&self, channel: &Channel) {
-        let kernel_mode = self.setup.as_ref().is_some_and(|setup| !setup.usermode);
-        let limit = if kernel_mode && self.watchdog.enabled { self.watchdog.timeout_ms } else { 0 };
-        channel.vitals.watchdog_ms.store(limit, Ordering::Relaxed);
-    }
-}
-
 /// Refuses boosted contexts, which ga10b and gv11b do not have.
 pub(super) fn set_boosted_ctx(_: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_boosted_ctx_args) -> Reply {
     Err(Errno::EINVAL.because("this GPU has no boosted contexts").into())
@@ -119,4 +98,56 @@ pub(super) fn set_boosted_ctx(_: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_boos
 
 pub(super) fn reschedule_runlist(call: &Call<'_>, _: &Arc<Channel>, _: &mut nvgpu_reschedule_runlist_args) -> Reply {
     Err(if call.process.may_reschedule() { Errno::ENOSYS } else { Errno::EPERM }.into())
+}
+
+/// SET_ERROR_NOTIFIER (docs/hardware/nvgpu-channel.md#set-error-notifier).
+pub(super) fn set_error_notifier(
+    call: &Call<'_>,
+    channel: &Arc<Channel>,
+    args: &mut nvgpu_set_error_notifier,
+) -> Reply {
+    const SIZE: usize = size_of::<nvgpu_notification>();
+    if args.mem == 0 {
+        return Err(Errno::EINVAL.because("mem is the descriptor of a dmabuf, and not 0").into());
+    }
+    let mut state = channel.state.lock();
+    // The old notifier is dropped first, whether or not the call succeeds.
+    *channel.vitals.notifier.lock() = None;
+    state.notifier = None;
+    let dmabuf = call.dmabuf(args.mem as i32).map_err(|_| Errno::EINVAL)?;
+    let end = args.offset.checked_add(SIZE as u64);
+    if end.is_none_or(|end| end > dmabuf.buffer.size) {
+        return Err(Errno::EINVAL.because("the notifier's 16 bytes reach beyond the end of the dmabuf").into());
+    }
+    let backing = dmabuf.kernel_view()?;
+    let offset = args.offset as usize;
+    if !backing.write(offset, &[0; SIZE]) {
+        return Err(Errno::EINVAL.into());
+    }
+    *channel.vitals.notifier.lock() = Some(Place { backing, offset });
+    state.notifier = Some(dmabuf.buffer);
+    Ok(())
+}
+
+/// Makes the syncpoint on first use. Later calls return the same syncpoint. `max` is the counter's value at the call.
+pub(super) fn get_user_syncpoint(
+    call: &Call<'_>,
+    channel: &Arc<Channel>,
+    args: &mut nvgpu_get_user_syncpoint_args,
+) -> Reply {
+    let mut state = channel.state.lock();
+    if state.syncpoint.is_none() {
+        let Some(space) = state.space.clone() else {
+            tracing::error!("GET_USER_SYNCPOINT before AS.BIND_CHANNEL: a board's kernel dereferences NULL here");
+            return Err(Errno::EFAULT.into());
+        };
+        let fresh = ChannelSyncpoint::new(&call.board.syncpoints, &space)?;
+        *channel.vitals.syncpoint.lock() = Some(fresh.point().clone());
+        state.syncpoint = Some(fresh);
+    }
+    let Some(syncpoint) = &state.syncpoint else { return Err(Errno::ENOMEM.into()) };
+    args.gpu_va = syncpoint.va();
+    args.syncpoint_id = syncpoint.point().id;
+    args.syncpoint_max = syncpoint.point().value();
+    Ok(())
 }

@@ -1,11 +1,12 @@
 //! `/dev/host1x-fence`: makes sync files of syncpoints, and finds the syncpoints of sync files
 //! (docs/hardware/nvgpu-channel.md#host1x-fence).
 
-use super::SyncFile;
+use super::sync_file::SyncFile;
 use crate::dispatch::{self, Call, Reply, Row, rows};
+use crate::files::OpenFile;
 use std::sync::Arc;
 use tegrarm_abi::host1x::*;
-use tegrarm_kmd::{Arg, Errno};
+use tegrarm_kmd::{Arg, Errno, Node};
 use zerocopy::IntoBytes;
 
 pub static ROWS: &[Row<Host1x>] = rows! {
@@ -17,10 +18,13 @@ pub static ROWS: &[Row<Host1x>] = rows! {
 #[derive(Debug)]
 pub(crate) struct Host1x;
 
-impl Host1x {
-    /// Answers one ioctl. The error is `ENOTTY` for an unknown number.
-    pub(crate) fn ioctl(self: &Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
-        dispatch::answer(ROWS, call, self, request, arg)
+impl OpenFile for Host1x {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Host1x)
+    }
+
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        dispatch::answer(ROWS, call, &self, request, arg)
     }
 }
 
@@ -29,7 +33,7 @@ fn create_fence(call: &Call<'_>, _: &Arc<Host1x>, args: &mut host1x_create_fence
     if args.reserved != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let point = call.kernel.syncpoints.find(args.id).ok_or(Errno::EINVAL)?;
+    let point = call.board.syncpoints.find(args.id).ok_or(Errno::EINVAL)?;
     args.fence_fd = SyncFile::install(call, &point, args.threshold)?;
     Ok(())
 }

@@ -4,41 +4,30 @@ mod context;
 mod control;
 mod fence;
 mod host1x;
-mod notifier;
 mod setup;
+mod state;
 mod submit;
 mod sync;
 mod sync_file;
 mod wait;
 
-use super::Kernel;
+pub(super) use host1x::{Host1x, ROWS as HOST1X_ROWS};
+pub(super) use state::Channel;
+pub(super) use sync_file::ROWS as SYNC_FILE_ROWS;
+
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
-use super::files::Object;
-use super::ids::Stack;
-use super::nvmap::Buffer;
-use super::space::AddressSpace;
-use super::tsg::{self, Tsg};
-use crate::budget::{Resource, Share};
+use super::files::{Files, OpenFile};
 use crate::release::PerRelease;
 use crate::rule::Because;
-pub(super) use host1x::{Host1x, ROWS as HOST1X_ROWS};
-use parking_lot::Mutex;
-use setup::Setup;
-use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-use sync::ChannelSyncpoint;
-pub(super) use sync_file::{ROWS as SYNC_FILE_ROWS, SyncFile};
-use tegra_hw::Vitals;
+use std::os::fd::{OwnedFd, RawFd};
+use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_abi::nvgpu::r39::*;
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Arg, Errno, Node};
 
 /// The largest number of entries of a ring, as the characteristics tell it.
 pub(super) const MAX_GPFIFO_ENTRIES: u32 = 1 << 28;
-/// The number of channel ids on L4T.
-pub(super) const CHANNELS: u32 = 512;
 
 pub(super) static TABLE: Table<Channel> = Table {
     magic: b'H',
@@ -58,7 +47,7 @@ pub(super) static TABLE: Table<Channel> = Table {
         ALL NVGPU_IOCTL_CHANNEL_SUBMIT_GPFIFO => submit::submit_gpfifo;
         ALL NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX => context::alloc_obj_ctx;
         ALL NVGPU_IOCTL_CHANNEL_ZCULL_BIND => context::zcull_bind;
-        ALL NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER => notifier::set_error_notifier;
+        ALL NVGPU_IOCTL_CHANNEL_SET_ERROR_NOTIFIER => control::set_error_notifier;
         ALL NVGPU_IOCTL_CHANNEL_OPEN => open_another;
         ALL NVGPU_IOCTL_CHANNEL_ENABLE => control::enable;
         ALL NVGPU_IOCTL_CHANNEL_DISABLE => control::disable;
@@ -69,7 +58,7 @@ pub(super) static TABLE: Table<Channel> = Table {
         UNTIL_R36 NVGPU_IOCTL_CHANNEL_ALLOC_GPFIFO_EX => setup::alloc_gpfifo_ex;
         R39 NVGPU_IOCTL_CHANNEL_ALLOC_GPFIFO_EX_R39 => setup::alloc_gpfifo_ex_r39;
         ALL NVGPU_IOCTL_CHANNEL_SET_BOOSTED_CTX => control::set_boosted_ctx;
-        ALL NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT => sync::get_user_syncpoint;
+        ALL NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT => control::get_user_syncpoint;
         ALL NVGPU_IOCTL_CHANNEL_RESCHEDULE_RUNLIST => control::reschedule_runlist;
         R39 NVGPU_IOCTL_CHANNEL_SETUP_BIND => setup::setup_bind_r39;
         R36 NVGPU_IOCTL_CHANNEL_SETUP_BIND => setup::setup_bind;
@@ -77,147 +66,39 @@ pub(super) static TABLE: Table<Channel> = Table {
     },
 };
 
-/// A channel.
-#[derive(Debug)]
-pub(super) struct Channel {
-    pub vitals: Arc<Vitals>,
-    pub state: Mutex<ChannelState>,
-    /// Where it takes its turns.
-    pub runlist: u32,
-    closed: AtomicBool,
-    this: Weak<Channel>,
-    ids: Arc<Stack>,
-    _share: Option<Share>,
-}
-
-/// The state that ioctls change. Its lock serialises the ioctls of one channel, as nvgpu's mutex does.
-#[derive(Debug)]
-pub(super) struct ChannelState {
-    pub space: Option<Arc<AddressSpace>>,
-    pub tsg: Option<Arc<Tsg>>,
-    pub veid: u32,
-    pub runqueue: u32,
-    /// The class that ALLOC_OBJ_CTX set last. 0 means none.
-    pub class: u32,
-    pub setup: Option<Setup>,
-    pub watchdog: control::Watchdog,
-    syncpoint: Option<ChannelSyncpoint>,
-    /// Keeps the dmabuf of the error notifier.
-    notifier: Option<Arc<Buffer>>,
-    enabled: bool,
-}
-
 impl Channel {
-    /// A fresh channel: watched, unserviceable. `ENOMEM` when all ids are taken.
-    fn create(call: &Call<'_>, runlist: u32) -> Result<Arc<Channel>, Errno> {
-        let kernel = call.kernel;
-        let share = kernel.take(Resource::Channels, call.process, 1)?;
-        let id = kernel.channel_ids.take().ok_or_else(|| Errno::ENOMEM.because("all channels are in use"))?;
-        let state = ChannelState {
-            space: None,
-            tsg: None,
-            veid: 0,
-            runqueue: 0,
-            class: 0,
-            setup: None,
-            watchdog: control::Watchdog::default(),
-            syncpoint: None,
-            notifier: None,
-            enabled: false,
-        };
-        Ok(Arc::new_cyclic(|this| Channel {
-            vitals: Arc::new(Vitals::new(id)),
-            state: Mutex::new(state),
-            runlist,
-            closed: AtomicBool::new(false),
-            this: this.clone(),
-            ids: kernel.channel_ids.clone(),
-            _share: share,
-        }))
-    }
-
     /// A new channel in the caller's descriptor table.
     pub(super) fn open(call: &Call<'_>, runlist: u32) -> Result<RawFd, Errno> {
         call.process.install(Channel::open_file(call, runlist)?)
     }
 
     /// A new channel's file.
-    pub(super) fn open_file(call: &Call<'_>, runlist: u32) -> Result<std::os::fd::OwnedFd, Errno> {
-        let kernel = call.kernel;
+    pub(super) fn open_file(call: &Call<'_>, runlist: u32) -> Result<OwnedFd, Errno> {
         let channel = Channel::create(call, runlist)?;
-        kernel.doorbells.channel_opened();
-        kernel.anonymous("", Object::Channel(channel.clone())).inspect_err(|_| channel.close(kernel))
+        call.board.doorbells.channel_opened();
+        call.files.anonymous("", channel.clone()).inspect_err(|_| channel.end(call.board))
+    }
+}
+
+impl OpenFile for Channel {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Channel)
     }
 
-    pub(super) fn id(&self) -> u32 {
-        self.vitals.id
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        TABLE.run_if(call, &self, request, arg, || self.referencable())
     }
 
-    pub(super) fn veid(&self) -> u32 {
-        self.state.lock().veid
+    fn close(&self, files: &Files) {
+        self.end(&files.board);
     }
+}
 
-    pub(super) fn weak(&self) -> Weak<Channel> {
-        self.this.clone()
-    }
-
-    /// Checks that the channel may be used. The error is `ETIMEDOUT` after its teardown has begun.
-    pub(super) fn referencable(&self) -> Result<(), Errno> {
-        if self.closed.load(Ordering::Acquire) {
-            Err(Errno::ETIMEDOUT.because("the channel is being closed"))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Whether the channel is unserviceable.
-    fn dead(&self) -> bool {
-        self.vitals.unserviceable.load(Ordering::Acquire)
-    }
-
-    /// A.BIND_CHANNEL: binds the channel to an address space. This is possible only once.
-    pub(super) fn bind_space(&self, space: &Arc<AddressSpace>) -> Reply {
-        let mut state = self.state.lock();
-        if state.space.is_some() {
-            return Err(Errno::EINVAL.because("the channel is bound to an address space already").into());
-        }
-        state.space = Some(space.clone());
-        Ok(())
-    }
-
-    /// Whether SETUP_BIND made the channel deterministic. A deterministic channel keeps the GPU powered.
-    pub(super) fn deterministic(&self) -> bool {
-        self.state.lock().setup.as_ref().is_some_and(|setup| setup.deterministic)
-    }
-
-    /// SET_DETERMINISTIC_OPTS.
-    pub(super) fn allow_railgating(&self, allow: bool) {
-        if let Some(setup) = self.state.lock().setup.as_mut() {
-            setup.railgating_allowed = allow;
-        }
-    }
-
-    /// Ends the channel after its last descriptor was closed: it leaves the runlist and its group, and then everything
-    /// that it held is dropped.
-    pub(super) fn close(&self, kernel: &Arc<Kernel>) {
-        if self.closed.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        kernel.hw.interrupts.raise();
-        let mut state = self.state.lock();
-        tsg::leave(kernel, self, &mut state);
-        // A thread that waits for the channel's syncpoint must not wait any longer, even if the channel had no error.
-        if let Some(syncpoint) = self.vitals.syncpoint.lock().take() {
-            syncpoint.set_safe_state();
-        }
-        *self.vitals.notifier.lock() = None;
-        let held = (state.setup.take(), state.syncpoint.take(), state.notifier.take(), state.space.take());
-        drop(state);
-        drop(held);
-        // The fences of the channel's syncpoint have passed.
-        kernel.hw.interrupts.raise();
-        self.ids.give_back(self.id());
-        kernel.doorbells.channel_closed();
+impl Call<'_> {
+    /// The caller's channel behind `fd`. Every error is `EINVAL`.
+    pub(super) fn channel(&self, fd: RawFd) -> Reply<Arc<Channel>> {
+        let other = || Errno::EINVAL.because(format!("descriptor {fd} is not a channel"));
+        Ok(self.file(fd).ok_or_else(other)?)
     }
 }
 

@@ -2,14 +2,14 @@
 //! docs/hardware/nvgpu-channel.md#kernel-mode-setup).
 
 use super::fence::Fences;
-use super::{Channel, ChannelState};
+use super::state::{Channel, ChannelState, Setup};
 use crate::dispatch::{Call, Reply, as_r36};
 use crate::nvmap::Buffer;
 use crate::rule::Because;
 use crate::space::KernelMapping;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use tegra_hw::{GpuPort, HwChannel, Place};
+use tegra_hw::{HwChannel, Place};
 use tegra_mm::Backing;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::r35::nvgpu_channel_setup_bind_args_r35;
@@ -20,30 +20,6 @@ use tegrarm_kmd::Errno;
 const ENTRY: u64 = 8;
 /// The timeout of PBDMA acquires while the watchdog runs, in percent of the watchdog's period.
 const ACQUIRE_PERCENT: u64 = 80;
-
-/// The state that SETUP_BIND makes.
-#[derive(Debug)]
-pub(crate) struct Setup {
-    pub hw: Arc<HwChannel>,
-    pub usermode: bool,
-    pub deterministic: bool,
-    pub railgating_allowed: bool,
-    on_runlist: bool,
-    _ring: KernelMapping,
-    /// In kernel mode: everything from which fences are made.
-    pub fences: Option<Fences>,
-    /// In usermode: the dmabufs of the ring and USERD, which stay referenced until the channel is freed.
-    _buffers: Vec<Arc<Buffer>>,
-}
-
-impl Setup {
-    /// Takes the channel off the runlist. The GPU uses nothing of the channel afterwards.
-    pub(crate) fn leave_runlist(&mut self, gpu: &dyn GpuPort) {
-        if std::mem::take(&mut self.on_runlist) {
-            gpu.remove_channel(self.hw.id);
-        }
-    }
-}
 
 pub(super) fn setup_bind_r35(
     call: &Call<'_>,
@@ -94,12 +70,21 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
     if call.is_r39() && flag(NVGPU_CHANNEL_SETUP_BIND_FLAGS_VPR_ENABLED) {
         return Err(Errno::EINVAL.because("r39 takes VPR from the context, and has no such flag").into());
     }
-    let fences = if usermode { None } else { Some(Fences::new(&state, args.num_gpfifo_entries)?) };
     let memory = match usermode {
         true => Memory::of_caller(call, &state, args)?,
         false => Memory::of_kernel(&state, args.num_gpfifo_entries)?,
     };
-    if call.kernel.config.strict {
+    let fences = match &state.space {
+        Some(space) if !usermode => Some(Fences::new(call, space, args)?),
+        _ => None,
+    };
+    if !call.is_r35() && !state.bound_with_space {
+        tracing::error!(
+            "SETUP_BIND of a channel that was in its TSG before it had an address space: a board's kernel dereferences NULL here"
+        );
+        return Err(Errno::EFAULT.into());
+    }
+    if call.board.config.strict {
         memory.check_ring_register()?;
     }
     let (Some(space), Some(tsg)) = (&state.space, &state.tsg) else { return Err(Errno::EINVAL.into()) };
@@ -119,8 +104,8 @@ pub(super) fn setup_bind(call: &Call<'_>, channel: &Arc<Channel>, args: &mut nvg
         acquire_timeout_ms: AtomicU32::new(if state.watchdog.enabled { acquire_ms as u32 } else { 0 }),
     });
     let token = hw.token();
-    call.kernel.hw.faults.forget(channel.id());
-    call.kernel.gpu.add_channel(hw.clone()).map_err(|_| Errno::EAGAIN)?;
+    call.board.hw.faults.forget(channel.id());
+    call.board.gpu.add_channel(hw.clone()).map_err(|_| Errno::EAGAIN)?;
     state.enabled = true;
     state.setup = Some(Setup {
         hw,
@@ -227,7 +212,7 @@ impl Memory {
         let size = u64::from(entries) * ENTRY;
         let fresh = |name, len| Backing::anonymous(name, len).map(Arc::new).map_err(|_| Errno::ENOMEM);
         let (ring, userd) = (fresh("nvgpu-gpfifo", size as usize)?, fresh("nvgpu-userd", 4096)?);
-        let mapping = space.map_kernel(ring.clone(), 0, size, false)?;
+        let mapping = space.map_kernel(ring.clone(), 0, size, true)?;
         let place = |backing| Place { backing, offset: 0 };
         Ok(Memory { ring: place(ring), userd: place(userd), mapping, buffers: Vec::new() })
     }

@@ -3,7 +3,7 @@
 
 use crate::dispatch::{self, Call, Reply, Row, rows};
 use crate::event::EventFd;
-use crate::files::Object;
+use crate::files::OpenFile;
 use crate::process::FileId;
 use nix::time::{ClockId, clock_gettime};
 use std::os::fd::{OwnedFd, RawFd};
@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use tegra_hw::{Expectation, Syncpoint};
 use tegrarm_abi::nvgpu::channel::nvgpu_fence;
 use tegrarm_abi::sync_file::*;
-use tegrarm_kmd::{Arg, Errno};
+use tegrarm_kmd::{Arg, Errno, Node};
 use zerocopy::{FromZeros, IntoBytes};
 
 pub static ROWS: &[Row<SyncFile>] = rows! {
@@ -93,35 +93,23 @@ impl SyncFile {
     fn enter(call: &Call<'_>, fences: Vec<Arc<Fence>>, name: [u8; 32], context: u64) -> Result<RawFd, Errno> {
         let (event, fd) = EventFd::new(0)?;
         let file = Arc::new(SyncFile { fences, name, context, event });
-        call.kernel.enter(FileId::of(&fd)?, Object::SyncFile(file.clone()));
-        call.kernel.hw.interrupts.expect(&file);
+        call.files.enter(FileId::of(&fd)?, file.clone());
+        call.board.hw.interrupts.expect(&file);
         call.process.install(fd)
-    }
-
-    fn find(call: &Call<'_>, fd: RawFd) -> Option<Arc<SyncFile>> {
-        match call.kernel.object(call.process, fd) {
-            Ok(Object::SyncFile(file)) => Some(file),
-            _ => None,
-        }
     }
 
     /// The fences behind a descriptor of the caller that have not passed yet. The error is `EINVAL` if the descriptor
     /// does not belong to a fence.
     pub(super) fn pending(call: &Call<'_>, fd: RawFd) -> Result<Vec<nvgpu_fence>, Errno> {
-        let file = SyncFile::find(call, fd).ok_or(Errno::EINVAL)?;
+        let file: Arc<SyncFile> = call.file(fd).ok_or(Errno::EINVAL)?;
         Ok(file.fences.iter().filter_map(|fence| fence.pending()).collect())
     }
 
     /// The syncpoints and values of the sync file behind a descriptor of the caller. Fences that have passed are included as long as
     /// their syncpoint belongs to a channel. The error is `EINVAL` if the descriptor is not a sync file.
     pub(super) fn points(call: &Call<'_>, fd: RawFd) -> Result<Vec<nvgpu_fence>, Errno> {
-        let file = SyncFile::find(call, fd).ok_or(Errno::EINVAL)?;
+        let file: Arc<SyncFile> = call.file(fd).ok_or(Errno::EINVAL)?;
         Ok(file.fences.iter().filter_map(|fence| fence.place()).collect())
-    }
-
-    /// Our end of the descriptor.
-    pub(crate) fn our_end(&self) -> &OwnedFd {
-        self.event.our_end()
     }
 
     fn passed(&self) -> bool {
@@ -139,10 +127,19 @@ impl SyncFile {
         };
         terminated(text.as_bytes())
     }
+}
 
-    /// Answers one ioctl. The error is `ENOTTY` for an unknown number.
-    pub(crate) fn ioctl(self: &Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
-        dispatch::answer(ROWS, call, self, request, arg)
+impl OpenFile for SyncFile {
+    fn node(&self) -> Option<Node> {
+        Some(Node::SyncFile)
+    }
+
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        dispatch::answer(ROWS, call, &self, request, arg)
+    }
+
+    fn our_end(&self) -> Option<OwnedFd> {
+        self.event.our_end()
     }
 }
 
@@ -159,7 +156,7 @@ fn merge(call: &Call<'_>, file: &Arc<SyncFile>, args: &mut sync_merge_data) -> R
     if args.flags != 0 || args.pad != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let other = SyncFile::find(call, args.fd2).ok_or(Errno::ENOENT)?;
+    let other: Arc<SyncFile> = call.file(args.fd2).ok_or(Errno::ENOENT)?;
     let mut fences: Vec<_> =
         file.fences.iter().chain(&other.fences).filter(|fence| fence.pending().is_some()).cloned().collect();
     fences.sort_by_key(|fence| fence.context);

@@ -1,6 +1,6 @@
 //! WAIT: sleeps until a value in memory meets a condition (docs/hardware/nvgpu-channel.md#wait).
 
-use super::Channel;
+use super::state::Channel;
 use crate::dispatch::{Call, Reply};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ fn place(call: &Call<'_>, args: &nvgpu_wait_args, size: u64) -> Reply<Place> {
 /// Sleeps, without the channel's lock, until `met`, death, a signal or the time limit (milliseconds, 0 = none).
 fn sleep(call: &Call<'_>, channel: &Channel, limit_ms: u32, met: impl Fn() -> bool) -> End {
     let deadline = (limit_ms > 0).then(|| Instant::now() + Duration::from_millis(u64::from(limit_ms)));
-    let interrupts = &call.kernel.hw.interrupts;
+    let interrupts = &call.board.hw.interrupts;
     loop {
         let seen = interrupts.count();
         if met() {

@@ -1,7 +1,7 @@
 //! REGISTER_BUFFER, GET_BUFFER_INFO, and the graphics compression path
 //! (docs/hardware/nvgpu-ctrl.md#cache-debug-suspend, docs/hardware/nvgpu-ctrl.md#register-buffer).
 
-use super::Ctrl;
+use super::node::Ctrl;
 use crate::dispatch::{Call, Reply};
 use crate::nvmap::Registration;
 use crate::rule::Because;

@@ -1,10 +1,10 @@
 //! GET_CHARACTERISTICS (docs/hardware/nvgpu-ctrl.md#get-characteristics; values: E2).
 
-use super::Ctrl;
+use super::node::Ctrl;
 use crate::channel::MAX_GPFIFO_ENTRIES;
 use crate::dispatch::{Call, Reply};
 use crate::release::L4t;
-use crate::space::BATCH_LIMIT;
+use crate::space::map::BATCH_LIMIT;
 use crate::tsg::{MAX_DEBUG_TIMESLICE_US, MAX_VEIDS};
 use std::sync::Arc;
 use tegrarm_abi::layout::{copy_shared_fields, offset_of};
@@ -38,7 +38,7 @@ pub(super) fn get(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_ch
 
 fn bytes(call: &Call<'_>, ctrl: &Ctrl) -> Vec<u8> {
     let full = describe(call, ctrl);
-    match call.kernel.config.l4t {
+    match call.board.config.l4t {
         L4t::R39 => as_r39(&full).as_bytes().to_vec(),
         L4t::R36 => full.as_bytes().to_vec(),
         L4t::R35 => as_r35(&full).as_bytes().to_vec(),
@@ -58,7 +58,7 @@ fn flags(call: &Call<'_>) -> u64 {
 }
 
 fn describe(call: &Call<'_>, ctrl: &Ctrl) -> nvgpu_gpu_characteristics {
-    let chip = call.kernel.chip;
+    let chip = call.board.chip;
     let mut c = nvgpu_gpu_characteristics::new_zeroed();
     c.arch = chip.arch;
     c.impl_ = chip.implementation;
@@ -103,16 +103,16 @@ fn describe(call: &Call<'_>, ctrl: &Ctrl) -> nvgpu_gpu_characteristics {
     c.max_gpfifo_entries = MAX_GPFIFO_ENTRIES;
     c.max_dbg_tsg_timeslice = MAX_DEBUG_TIMESLICE_US;
     c.device_instance_id = ctrl.instance;
-    last_numbers(&mut c, call.kernel.config.l4t);
+    last_numbers(&mut c, call.board.config.l4t);
     c
 }
 
 fn last_numbers(c: &mut nvgpu_gpu_characteristics, l4t: L4t) {
-    c.gpu_ioctl_nr_last = super::TABLE.last.of(l4t) as i16;
-    c.tsg_ioctl_nr_last = crate::tsg::TABLE.last.of(l4t) as i16;
+    c.gpu_ioctl_nr_last = super::node::LAST.of(l4t) as i16;
+    c.tsg_ioctl_nr_last = crate::ioctl_tsg::TABLE.last.of(l4t) as i16;
     c.dbg_gpu_ioctl_nr_last = crate::debugger::TABLE.last.of(l4t) as i16;
     c.ioctl_channel_nr_last = crate::channel::TABLE.last.of(l4t) as i16;
-    c.as_ioctl_nr_last = crate::space::TABLE.last.of(l4t) as i16;
+    c.as_ioctl_nr_last = crate::ioctl_as::TABLE.last.of(l4t) as i16;
     c.event_ioctl_nr_last = EVENT_LAST;
     c.ctxsw_ioctl_nr_last = crate::ctxsw::TABLE.last.of(l4t) as i16;
     c.prof_ioctl_nr_last = crate::profiler::TABLE.last.of(l4t) as i16;

@@ -3,37 +3,28 @@
 mod buffers;
 mod characteristics;
 mod clocks;
-mod doorbell;
+mod node;
 mod objects;
 pub(crate) mod time;
 mod topology;
 
-pub(super) use clocks::Clocks;
-pub(super) use doorbell::Doorbells;
+pub(super) use node::Ctrl;
 
-use super::Kernel;
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
-use crate::budget::{Resource, Share};
-use crate::process::{FileId, Process};
+use crate::files::{Files, Mmap, OpenFile};
 use crate::release::PerRelease;
 use crate::rule::Because;
-use clocks::Session;
+use crate::tsg::Groups;
+use node::LAST;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use tegra_hw::Place;
-use tegra_mm::{Backing, memfd};
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::r35::*;
-use tegrarm_abi::nvgpu::r39::*;
-use tegrarm_kmd::Errno;
-
-/// The size of the usermode (doorbell) window in bytes.
-pub(super) const DOORBELL_SIZE: usize = 64 << 10;
+use tegrarm_kmd::{Arg, Errno, Node};
 
 pub(super) static TABLE: Table<Ctrl> = Table {
     magic: NVGPU_GPU_IOCTL_MAGIC as u8,
-    last: PerRelease { r35: NVGPU_GPU_IOCTL_LAST_R35, r36: NVGPU_GPU_IOCTL_LAST, r39: NVGPU_GPU_IOCTL_LAST_R39 },
+    last: LAST,
     max_arg: PerRelease::same(NVGPU_GPU_IOCTL_MAX_ARG_SIZE as usize),
     copy_back: CopyBack::Count,
     rows: rows! {
@@ -84,39 +75,32 @@ pub(super) static TABLE: Table<Ctrl> = Table {
     },
 };
 
-/// One open ctrl node.
-#[derive(Debug)]
-pub(super) struct Ctrl {
-    /// A number that no other open ctrl node has. The first one is 1. r36 reports it in the characteristics.
-    pub instance: u64,
-    /// The identity of its file.
-    pub file: FileId,
-    /// The doorbell page of this open node.
-    pub doorbell: Place,
-    /// The number of share tokens that were made from it so far.
-    pub tokens: AtomicU64,
-    session: Session,
-    _share: Option<Share>,
+/// Opens the node.
+pub(super) fn open_node(call: &Call<'_>, groups: &Arc<Groups>) -> Result<OwnedFd, Errno> {
+    let (fd, ctrl) = Ctrl::create(call, groups)?;
+    call.files.enter(ctrl.file, ctrl);
+    Ok(fd)
 }
 
-impl Ctrl {
-    /// Opens the node. Its file is the doorbell page.
-    pub(super) fn open(kernel: &Kernel, process: &dyn Process) -> Result<(OwnedFd, Arc<Ctrl>), Errno> {
-        let share = kernel.take(Resource::Mappings, process, 1)?;
-        let fd = memfd::create("nvhost-ctrl", DOORBELL_SIZE as u64)?;
-        let own = memfd::stow(memfd::duplicate(&fd)?)?;
-        let doorbell = Place { backing: Arc::new(Backing::from_memfd(own, DOORBELL_SIZE)?), offset: 0 };
-        let ctrl = Arc::new(Ctrl {
-            instance: kernel.instances.fetch_add(1, Ordering::Relaxed) + 1,
-            file: FileId::of(&fd)?,
-            doorbell,
-            tokens: AtomicU64::new(0),
-            session: Session::default(),
-            _share: share,
-        });
-        kernel.doorbells.watch(&ctrl);
-        kernel.tokens.opened(&ctrl);
-        Ok((fd, ctrl))
+impl OpenFile for Ctrl {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Ctrl)
+    }
+
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        TABLE.run(call, &self, request, arg)
+    }
+
+    fn check_mmap(&self, call: &Call<'_>, asked: &Mmap) -> Result<(), Errno> {
+        self.check_doorbell(call, asked)
+    }
+
+    fn own_view(&self) -> Option<usize> {
+        Some(self.doorbell.backing.as_ptr() as usize)
+    }
+
+    fn close(&self, files: &Files) {
+        files.board.doorbells.retire(self.file);
     }
 }
 

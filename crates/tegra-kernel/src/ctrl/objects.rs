@@ -1,10 +1,9 @@
 //! The objects that a ctrl descriptor opens: address spaces, groups and channels
 //! (docs/hardware/nvgpu-ctrl.md#deterministic-opts, docs/hardware/nvgpu-ctrl.md#open-tsg).
 
-use super::Ctrl;
+use super::node::Ctrl;
 use crate::channel::Channel;
 use crate::dispatch::{Call, Reply, as_r36};
-use crate::files::Object;
 use crate::rule::Because;
 use crate::space::AddressSpace;
 use crate::tsg::{Tsg, token_parts};
@@ -21,7 +20,7 @@ const RUNLISTS: std::ops::Range<i32> = 0..2;
 
 pub(super) fn alloc_as(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_alloc_as_args) -> Reply {
     let space = Arc::new(AddressSpace::create(call, args)?);
-    let fd = call.kernel.anonymous("as", Object::Space(space))?;
+    let fd = call.files.anonymous("as", space)?;
     args.as_fd = call.process.install(fd)?;
     Ok(())
 }
@@ -33,15 +32,15 @@ pub(super) fn open_tsg(call: &Call<'_>, ctrl: &Arc<Ctrl>, args: &mut nvgpu_gpu_o
             return Err(Errno::EINVAL.because("SHARE needs the token and the number of the device it is from").into());
         }
         let unknown = || Errno::EINVAL.because("there is no such share token for this device, or it was used before");
-        call.kernel.tokens.redeem(token, source, ctrl.instance).ok_or_else(unknown)?
+        ctrl.groups.tokens.redeem(token, source, ctrl.instance).ok_or_else(unknown)?
     } else {
         if source != 0 || token != 0 {
             return Err(Errno::EINVAL.because("a token needs the flag SHARE").into());
         }
-        Tsg::create(call)?
+        Tsg::create(call, &ctrl.groups)?
     };
-    let file = Arc::new(tsg.open(call, Some(ctrl)));
-    args.tsg_fd = call.process.install(call.kernel.anonymous("tsg", Object::Tsg(file))?)? as u32;
+    let file = Arc::new(tsg.open(call, Some(ctrl.clone())));
+    args.tsg_fd = call.process.install(call.files.anonymous("tsg", file)?)? as u32;
     Ok(())
 }
 

@@ -1,13 +1,13 @@
 //! The GPU time, and its relation to the CPU time (docs/hardware/nvgpu-ctrl.md#time).
 
-use super::Ctrl;
+use super::node::Ctrl;
 use crate::dispatch::{Call, Reply};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_kmd::Errno;
 
 pub(super) fn gpu_time(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_gpu_time_args) -> Reply {
-    args.gpu_timestamp = call.kernel.gpu.time_ns();
+    args.gpu_timestamp = call.board.gpu.time_ns();
     Ok(())
 }
 
@@ -23,7 +23,7 @@ pub(super) fn correlation(
     }
     for sample in &mut args.samples[..args.count as usize] {
         sample.cpu_timestamp = cpu_time(tsc);
-        sample.gpu_timestamp = call.kernel.gpu.time_ns();
+        sample.gpu_timestamp = call.board.gpu.time_ns();
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The parts of the GPU, and small controls of its caches and exceptions (docs/hardware/nvgpu-ctrl.md#topology,
 //! docs/hardware/nvgpu-ctrl.md#cache-debug-suspend).
 
-use super::Ctrl;
+use super::node::Ctrl;
 use crate::dispatch::{Call, Reply, Stop};
 use crate::rule::Because;
 use std::sync::Arc;
@@ -59,11 +59,11 @@ fn masks(call: &Call<'_>, addr: u64, size: &mut u32, masks: &[u32]) -> Reply {
 }
 
 pub(super) fn tpc_masks(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_tpc_masks_args) -> Reply {
-    masks(call, args.mask_buf_addr, &mut args.mask_buf_size, call.kernel.chip.tpc_masks)
+    masks(call, args.mask_buf_addr, &mut args.mask_buf_size, call.board.chip.tpc_masks)
 }
 
 pub(super) fn fbp_l2_masks(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_fbp_l2_masks_args) -> Reply {
-    let chip = call.kernel.chip;
+    let chip = call.board.chip;
     let slices = (1 << (chip.ltc_per_fbp * chip.lts_per_ltc)) - 1;
     let present = |fbp| if chip.fbp_mask >> fbp & 1 == 1 { slices } else { 0 };
     let list: Vec<u32> = (0..chip.max_fbps).map(present).collect();
@@ -83,24 +83,24 @@ pub(super) fn gpc_physical_map(
     _: &Arc<Ctrl>,
     args: &mut nvgpu_gpu_get_gpc_physical_map_args,
 ) -> Reply {
-    let mask = call.kernel.chip.gpc_mask();
+    let mask = call.board.chip.gpc_mask();
     let map = (0..32).filter(|gpc| mask >> gpc & 1 == 1).collect();
     gpc_map(call, args.physical_gpc_buf_addr, args.map_buf_size, map)
 }
 
 pub(super) fn gpc_logical_map(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_gpc_logical_map_args) -> Reply {
-    gpc_map(call, args.logical_gpc_buf_addr, args.map_buf_size, (0..call.kernel.chip.gpcs()).collect())
+    gpc_map(call, args.logical_gpc_buf_addr, args.map_buf_size, (0..call.board.chip.gpcs()).collect())
 }
 
 pub(super) fn num_vsms(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_num_vsms) -> Reply {
-    args.num_vsms = call.kernel.chip.sm_count();
+    args.num_vsms = call.board.chip.sm_count();
     Ok(())
 }
 
 /// Copies one entry for each SM. There is no length that could be checked. SMs are numbered TPC by TPC across the GPCs,
 /// and the first SM of every TPC comes before all second ones.
 pub(super) fn vsms_mapping(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_vsms_mapping) -> Reply {
-    let chip = call.kernel.chip;
+    let chip = call.board.chip;
     let sms = || (0..chip.sm_per_tpc).flat_map(|sm| (0u8..).zip(chip.tpcs()).map(move |(n, at)| (sm as u8, n, at)));
     let bytes: Vec<u8> = if call.is_r35() {
         let entry =
@@ -144,7 +144,7 @@ pub(super) fn tpc_exceptions(
     _: &Arc<Ctrl>,
     args: &mut nvgpu_gpu_tpc_exception_en_status_args,
 ) -> Reply {
-    args.tpc_exception_en_sm_mask = (1 << call.kernel.chip.sm_count()) - 1;
+    args.tpc_exception_en_sm_mask = (1 << call.board.chip.sm_count()) - 1;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The graphics context of a debugger's channel: suspending it, its registers and its modes.
 
-use super::Debugger;
-use crate::Kernel;
+use super::session::Debugger;
+use crate::board::Board;
 use crate::channel::Channel;
 use crate::dispatch::{Call, Reply};
 use crate::registers;
@@ -15,8 +15,8 @@ use tegrarm_kmd::Errno;
 const DIRECT: u32 = 1 << 4;
 
 /// Whether the group's context is the one in the engine.
-fn is_resident(kernel: &Kernel, tsg: &Tsg) -> bool {
-    kernel.hw.residency.group() == Some(tsg.hw.id)
+fn is_resident(board: &Board, tsg: &Tsg) -> bool {
+    board.hw.residency.group() == Some(tsg.hw.id)
 }
 
 /// Performs the register operations of one batch, all or none. Returns what the driver says about residency.
@@ -33,25 +33,25 @@ pub(super) fn exec(call: &Call<'_>, tsg: Option<&Arc<Tsg>>, ops: &mut [nvgpu_dbg
         // Before a context exists, nobody knows the contents of one.
         Some(tsg) if !tsg.state.lock().has_context => return Err(Errno::ENODEV.into()),
         // No register that this kernel has is saved with a context.
-        Some(tsg) if !is_resident(call.kernel, tsg) => return Err(Errno::EINVAL.into()),
+        Some(tsg) if !is_resident(call.board, tsg) => return Err(Errno::EINVAL.into()),
         Some(_) => DIRECT,
     };
-    ops.iter_mut().for_each(|op| registers::read(call.kernel, op));
+    ops.iter_mut().for_each(|op| registers::read(call.board, op));
     Ok(direct)
 }
 
 /// Suspends a channel's context or resumes it. Returns whether it was the context in the engine. The SMs of that
 /// context would be stopped if a debugger were attached to them. Any other context is taken off the runlist.
-fn suspend(kernel: &Kernel, channel: &Channel, on: bool) -> bool {
+fn suspend(board: &Board, channel: &Channel, on: bool) -> bool {
     let tsg = channel.state.lock().tsg.clone();
     // The driver's function returns truth values, but here it returns an errno when it suspends.
     let Some(tsg) = tsg else { return on };
-    if is_resident(kernel, &tsg) {
+    if is_resident(board, &tsg) {
         return true;
     }
     tsg.hw.enabled.store(!on, Ordering::Release);
     if !on {
-        tsg.channels().iter().for_each(|channel| kernel.gpu.ring(channel.id()));
+        tsg.channels().into_iter().for_each(|id| board.gpu.ring(id));
     }
     false
 }
@@ -65,8 +65,8 @@ pub(super) fn suspend_resume_sms(
     let channel = session.channel().ok_or(Errno::EINVAL)?;
     let grouped = channel.state.lock().tsg.is_some();
     match args.mode {
-        NVGPU_DBG_GPU_SUSPEND_ALL_SMS if grouped => suspend(call.kernel, &channel, true),
-        NVGPU_DBG_GPU_RESUME_ALL_SMS => suspend(call.kernel, &channel, false),
+        NVGPU_DBG_GPU_SUSPEND_ALL_SMS if grouped => suspend(call.board, &channel, true),
+        NVGPU_DBG_GPU_RESUME_ALL_SMS => suspend(call.board, &channel, false),
         _ => false,
     };
     Ok(())
@@ -82,7 +82,7 @@ pub(super) fn suspend_resume_contexts(
     let bound: Vec<_> =
         session.state.lock().channels.iter().filter_map(|b| Some((b.channel.upgrade()?, b.fd))).collect();
     let all = |on| {
-        bound.iter().fold(None, |last, (channel, fd)| if suspend(call.kernel, channel, on) { Some(*fd) } else { last })
+        bound.iter().fold(None, |last, (channel, fd)| if suspend(call.board, channel, on) { Some(*fd) } else { last })
     };
     let resident = match args.action {
         NVGPU_DBG_GPU_SUSPEND_ALL_CONTEXTS => all(true),
@@ -100,19 +100,15 @@ pub(super) fn suspend_resume_contexts(
 /// chip can do that.
 pub(super) fn smpc_mode(call: &Call<'_>, session: &Arc<Debugger>, _: &mut nvgpu_dbg_gpu_smpc_ctxsw_mode_args) -> Reply {
     if session.channel().is_none() {
-        return if call.kernel.chip.counts_all_sms() { Ok(()) } else { Err(Errno::EINVAL.into()) };
+        return if call.board.chip.counts_all_sms() { Ok(()) } else { Err(Errno::EINVAL.into()) };
     }
     Ok(session.tsg()?.check_context()?)
 }
 
 /// Sets whether the counters of the whole GPU are switched with the context. Power gating must be off.
-pub(super) fn hwpm_mode(
-    call: &Call<'_>,
-    session: &Arc<Debugger>,
-    args: &mut nvgpu_dbg_gpu_hwpm_ctxsw_mode_args,
-) -> Reply {
+pub(super) fn hwpm_mode(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_hwpm_ctxsw_mode_args) -> Reply {
     session.channel().ok_or(Errno::EINVAL)?;
-    if call.kernel.profiling.ungated.load(Ordering::Relaxed) == 0 {
+    if session.profiling.ungated.load(Ordering::Relaxed) == 0 {
         return Err(Errno::ENOSYS.into());
     }
     session.tsg()?.check_context()?;
@@ -165,7 +161,7 @@ pub(super) fn wait_for_errbar(
     session: &Arc<Debugger>,
     _: &mut nvgpu_sched_exit_wait_for_errbar_args,
 ) -> Reply {
-    if !call.kernel.chip.is_ga10b() {
+    if !call.board.chip.is_ga10b() {
         return Err(Errno::ENOSYS.into());
     }
     if session.tsg()?.state.lock().has_context { Ok(()) } else { Err(Errno::ENODEV.into()) }

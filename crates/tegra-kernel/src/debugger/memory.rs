@@ -1,9 +1,10 @@
 //! GPU memory as a debugger sees it: the mappings of the channel's address space, and their contents.
 
-use super::Debugger;
+use super::session::Debugger;
 use crate::dispatch::{Call, Reply, Stop};
 use crate::rule::Because;
-use crate::space::{AddressSpace, Mapped};
+use crate::space::AddressSpace;
+use crate::space::map::Mapped;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_kmd::Errno;
@@ -109,7 +110,7 @@ const ACCESS_BYTES: u32 = 64 << 20;
 fn access(call: &Call<'_>, space: &AddressSpace, cmd: u32, op: &nvgpu_dbg_gpu_va_access_entry) -> Reply {
     let write = cmd == NVGPU_DBG_GPU_IOCTL_ACCESS_GPUVA_CMD_WRITE;
     let size = op.size as usize;
-    if op.size > ACCESS_BYTES || u64::from(op.size) > call.kernel.config.mem_total {
+    if op.size > ACCESS_BYTES || u64::from(op.size) > call.board.config.mem_total {
         return Err(Errno::ENOMEM
             .because(format!("{size} bytes: the simulator copies at most {ACCESS_BYTES} at a time"))
             .into());

@@ -10,12 +10,14 @@ mod memory;
 mod objects;
 mod session;
 
-pub(super) use session::Debugger;
-
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
+use super::files::{Files, OpenFile};
+use super::profiler::Profiling;
 use super::registers;
+use crate::process::FileId;
 use crate::release::PerRelease;
-use session::Bound;
+use session::{Bound, Debugger};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tegra_hw::SmError;
@@ -23,7 +25,7 @@ use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_abi::nvgpu::r35::NVGPU_DBG_GPU_IOCTL_LAST_R35;
 use tegrarm_abi::nvgpu::r39::NVGPU_DBG_GPU_IOCTL_LAST_R39;
 use tegrarm_abi::nvgpu::tsg::nvgpu_timeslice_args;
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Arg, Errno, Node};
 use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<Debugger> = Table {
@@ -71,13 +73,38 @@ pub(super) static TABLE: Table<Debugger> = Table {
     },
 };
 
+/// Opens the node, or that of the old profiler.
+pub(super) fn open_node(files: &Files, profiling: &Arc<Profiling>, profiler: bool) -> Result<OwnedFd, Errno> {
+    let (fd, session) = Debugger::create(profiling, profiler)?;
+    files.enter(FileId::of(&fd)?, Arc::new(session));
+    Ok(fd)
+}
+
+impl OpenFile for Debugger {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Debugger)
+    }
+
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        TABLE.run(call, &self, request, arg)
+    }
+
+    fn our_end(&self) -> Option<OwnedFd> {
+        self.event.our_end()
+    }
+
+    fn close(&self, files: &Files) {
+        self.end(files);
+    }
+}
+
 /// Binds a channel to the session. The error is `ENODEV` for a descriptor that is not open, and `EINVAL` for a
 /// descriptor that is not a channel's.
 fn bind_channel(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_bind_channel_args) -> Reply {
     let fd = args.channel_fd as i32;
     let file = call.process.file_id(fd).map_err(|_| Errno::ENODEV)?;
     let channel = call.channel(fd)?;
-    call.kernel.files.pin(file);
+    call.files.pin(file);
     session.state.lock().channels.push(Bound { file, fd, channel: channel.weak() });
     Ok(())
 }
@@ -95,7 +122,7 @@ fn unbind_channel(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg
     drop(state);
     gone.iter().for_each(|object| object.retire());
     drop(tsg);
-    call.kernel.unpin(file);
+    call.files.unpin(file);
     Ok(())
 }
 
@@ -140,10 +167,10 @@ fn events_ctrl(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_e
     }
 }
 
-fn powergate(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_powergate_args) -> Reply {
+fn powergate(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_powergate_args) -> Reply {
     match args.mode {
-        NVGPU_DBG_GPU_POWERGATE_MODE_ENABLE => session.set_power_gating(call.kernel, true),
-        NVGPU_DBG_GPU_POWERGATE_MODE_DISABLE => session.set_power_gating(call.kernel, false),
+        NVGPU_DBG_GPU_POWERGATE_MODE_ENABLE => session.set_power_gating(true),
+        NVGPU_DBG_GPU_POWERGATE_MODE_DISABLE => session.set_power_gating(false),
         _ => return Err(Errno::EINVAL.into()),
     }
     Ok(())
@@ -151,8 +178,8 @@ fn powergate(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_
 
 fn set_timeout(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_timeout_args) -> Reply {
     match args.enable {
-        NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE => session.set_timeouts(call.kernel, true),
-        NVGPU_DBG_GPU_IOCTL_TIMEOUT_DISABLE => session.set_timeouts(call.kernel, false),
+        NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE => session.set_timeouts(call.board, true),
+        NVGPU_DBG_GPU_IOCTL_TIMEOUT_DISABLE => session.set_timeouts(call.board, false),
         _ => return Err(Errno::EINVAL.into()),
     }
     Ok(())
@@ -161,7 +188,7 @@ fn set_timeout(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gp
 /// Returns whether timeouts are on. The setting belongs to the GPU and not to the session: any session may have
 /// switched timeouts off.
 fn get_timeout(call: &Call<'_>, _: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_timeout_args) -> Reply {
-    args.enable = match call.kernel.hw.timeouts.are_on() {
+    args.enable = match call.board.hw.timeouts.are_on() {
         true => NVGPU_DBG_GPU_IOCTL_TIMEOUT_ENABLE,
         false => NVGPU_DBG_GPU_IOCTL_TIMEOUT_DISABLE,
     };
@@ -201,9 +228,9 @@ fn clear_single_sm_error_state(
 }
 
 /// Sets the time slice. A debugger may set it up to the maximum that the characteristics report.
-fn set_timeslice(call: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_timeslice_args) -> Reply {
+fn set_timeslice(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_timeslice_args) -> Reply {
     let tsg = session.tsg()?;
-    let scheduling = &call.kernel.scheduling;
+    let scheduling = &tsg.groups.scheduling;
     scheduling.check_unlocked()?;
     let shortest = *scheduling.timeslices().start();
     if !(shortest..=super::tsg::MAX_DEBUG_TIMESLICE_US).contains(&args.timeslice_us) {

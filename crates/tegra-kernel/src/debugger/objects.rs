@@ -1,34 +1,17 @@
 //! The objects that a debugger session can hold besides channels: profiler objects, the buffer for performance records,
 //! and cycle statistics.
 
-use super::Debugger;
+use super::session::{Debugger, OwnPerfbuf};
 use crate::dispatch::{Call, Reply};
 use crate::profiler::{Perfbuf, ProfilerObject, Resource, Scope};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::debugger::*;
 use tegrarm_kmd::Errno;
 
-/// The buffer for records while a session has it, and the profiler object that reserved the stream for it.
-#[derive(Debug)]
-pub(super) struct OwnPerfbuf {
-    perfbuf: Perfbuf,
-    owner: Arc<ProfilerObject>,
-}
-
-impl Drop for OwnPerfbuf {
-    fn drop(&mut self) {
-        self.owner.retire();
-    }
-}
-
 /// Makes a profiler object. For a profiler's session it is for the GPU, and for a debugger's session it is for the
 /// channel's group. For a channel without a group the driver makes none and reports success.
-pub(super) fn allocate(
-    call: &Call<'_>,
-    session: &Arc<Debugger>,
-    args: &mut nvgpu_dbg_gpu_profiler_obj_mgt_args,
-) -> Reply {
-    let unit = &call.kernel.profiling;
+pub(super) fn allocate(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_profiler_obj_mgt_args) -> Reply {
+    let unit = &session.profiling;
     let object = if session.is_profiler() {
         ProfilerObject::new(unit, Scope::Device, None)
     } else {
@@ -58,16 +41,12 @@ pub(super) fn free(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_g
 
 /// Reserves the counters of the whole GPU or gives them back. The error is `EINVAL` while another profiler of the same
 /// group has them.
-pub(super) fn reserve(
-    call: &Call<'_>,
-    session: &Arc<Debugger>,
-    args: &mut nvgpu_dbg_gpu_profiler_reserve_args,
-) -> Reply {
+pub(super) fn reserve(_: &Call<'_>, session: &Arc<Debugger>, args: &mut nvgpu_dbg_gpu_profiler_reserve_args) -> Reply {
     let object = session.object(args.profiler_handle)?;
     if args.acquire == 0 {
         return Ok(object.release(Resource::Hwpm)?);
     }
-    let rivals = call.kernel.profiling.objects();
+    let rivals = session.profiling.objects();
     if let Some(tsg) = object.tsg()
         && rivals.iter().any(|other| other.looks_at(&tsg) && other.has(Resource::Hwpm))
     {
@@ -83,7 +62,7 @@ pub(super) fn perfbuf_map(
     session: &Arc<Debugger>,
     args: &mut nvgpu_dbg_gpu_perfbuf_map_args,
 ) -> Reply {
-    let owner = ProfilerObject::new(&call.kernel.profiling, Scope::Device, None);
+    let owner = ProfilerObject::new(&session.profiling, Scope::Device, None);
     owner.reserve(Resource::PmaStream).map_err(|_| Errno::EBUSY)?;
     let own = Perfbuf::new(call).map(|perfbuf| OwnPerfbuf { perfbuf, owner: owner.clone() });
     let own = own.inspect_err(|_| owner.retire())?;

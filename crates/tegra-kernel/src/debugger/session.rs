@@ -1,27 +1,27 @@
 //! One open node of the debugger: the channels that it watches and the objects that it holds.
 
-use super::objects::OwnPerfbuf;
-use crate::Kernel;
+use crate::board::Board;
 use crate::channel::Channel;
 use crate::event::EventFd;
-use crate::files::Object;
+use crate::files::Files;
 use crate::process::FileId;
-use crate::profiler::ProfilerObject;
+use crate::profiler::{Perfbuf, ProfilerObject, Profiling};
 use crate::tsg::Tsg;
-use parking_lot::Mutex;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use tegrarm_kmd::Errno;
+use tegrarm_lock::Mutex;
 
 /// A debugger session.
 #[derive(Debug)]
 pub(crate) struct Debugger {
     /// True if it was opened through `prof`. Such a session needs no channel for objects that belong to the whole GPU.
     profiler: bool,
+    pub(super) profiling: Arc<Profiling>,
     pub(super) state: Mutex<Holdings>,
     /// What makes its file ready to poll: an event of an SM, which never comes.
-    event: EventFd,
+    pub(super) event: EventFd,
 }
 
 /// The channels that a session has bound, and the features that it has switched off.
@@ -33,6 +33,19 @@ pub(super) struct Holdings {
     pub perfbuf: Option<OwnPerfbuf>,
     timeouts_off: bool,
     ungated: bool,
+}
+
+/// The buffer for records while a session has it, and the profiler object that reserved the stream for it.
+#[derive(Debug)]
+pub(super) struct OwnPerfbuf {
+    pub perfbuf: Perfbuf,
+    pub owner: Arc<ProfilerObject>,
+}
+
+impl Drop for OwnPerfbuf {
+    fn drop(&mut self) {
+        self.owner.retire();
+    }
 }
 
 /// A channel of a session. Its file stays open while it is bound.
@@ -52,17 +65,10 @@ impl Holdings {
 }
 
 impl Debugger {
-    /// Opens the node. Its file is ready to poll when there is an event.
-    pub(crate) fn open(kernel: &Arc<Kernel>, profiler: bool) -> Result<OwnedFd, Errno> {
+    /// A session, with the descriptor for the program. Its file is ready to poll when there is an event.
+    pub(super) fn create(profiling: &Arc<Profiling>, profiler: bool) -> Result<(OwnedFd, Debugger), Errno> {
         let (event, fd) = EventFd::new(0)?;
-        let session = Arc::new(Debugger { profiler, state: Mutex::default(), event });
-        kernel.enter(FileId::of(&fd)?, Object::Debugger(session));
-        Ok(fd)
-    }
-
-    /// Our end of the descriptor.
-    pub(crate) fn our_end(&self) -> &OwnedFd {
-        self.event.our_end()
+        Ok((fd, Debugger { profiler, profiling: profiling.clone(), state: Mutex::default(), event }))
     }
 
     pub(super) fn is_profiler(&self) -> bool {
@@ -81,8 +87,29 @@ impl Debugger {
         tsg.ok_or(Errno::EINVAL)
     }
 
+    /// Turns timeouts on or off for this session. Nothing times out while at least one session has turned them off.
+    pub(super) fn set_timeouts(&self, board: &Board, on: bool) {
+        let were_on = !std::mem::replace(&mut self.state.lock().timeouts_off, !on);
+        match (were_on, on) {
+            (true, false) => board.hw.timeouts.disable(),
+            (false, true) => board.hw.timeouts.enable(),
+            _ => {}
+        }
+    }
+
+    /// Turns power gating on or off for this session. The GPU keeps its power while at least one session has turned it
+    /// off. Here it always keeps its power.
+    pub(super) fn set_power_gating(&self, on: bool) {
+        let was_on = !std::mem::replace(&mut self.state.lock().ungated, !on);
+        match (was_on, on) {
+            (true, false) => self.profiling.ungated.fetch_add(1, Ordering::Relaxed),
+            (false, true) => self.profiling.ungated.fetch_sub(1, Ordering::Relaxed),
+            _ => 0,
+        };
+    }
+
     /// Ends the session after its last descriptor was closed.
-    pub(crate) fn close(&self, kernel: &Arc<Kernel>) {
+    pub(super) fn end(&self, files: &Files) {
         let mut state = self.state.lock();
         let channels = std::mem::take(&mut state.channels);
         let objects = std::mem::take(&mut state.objects);
@@ -90,29 +117,8 @@ impl Debugger {
         drop(state);
         objects.iter().for_each(|object| object.retire());
         drop(perfbuf);
-        channels.into_iter().for_each(|bound| kernel.unpin(bound.file));
-        self.set_power_gating(kernel, true);
-        self.set_timeouts(kernel, true);
-    }
-
-    /// Turns timeouts on or off for this session. Nothing times out while at least one session has turned them off.
-    pub(super) fn set_timeouts(&self, kernel: &Kernel, on: bool) {
-        let were_on = !std::mem::replace(&mut self.state.lock().timeouts_off, !on);
-        match (were_on, on) {
-            (true, false) => kernel.hw.timeouts.disable(),
-            (false, true) => kernel.hw.timeouts.enable(),
-            _ => {}
-        }
-    }
-
-    /// Turns power gating on or off for this session. The GPU keeps its power while at least one session has turned it
-    /// off. Here it always keeps its power.
-    pub(super) fn set_power_gating(&self, kernel: &Kernel, on: bool) {
-        let was_on = !std::mem::replace(&mut self.state.lock().ungated, !on);
-        match (was_on, on) {
-            (true, false) => kernel.profiling.ungated.fetch_add(1, Ordering::Relaxed),
-            (false, true) => kernel.profiling.ungated.fetch_sub(1, Ordering::Relaxed),
-            _ => 0,
-        };
+        channels.into_iter().for_each(|bound| files.unpin(bound.file));
+        self.set_power_gating(true);
+        self.set_timeouts(&files.board, true);
     }
 }

@@ -1,8 +1,8 @@
 //! ALLOC: the checks in nvmap's order, and then the heaps in nvmap's order (docs/hardware/nvmap.md#alloc).
 
-use super::NvmapFile;
 use super::buffer::{Allocation, Buffer};
-use super::heaps::Memory;
+use super::client::NvmapFile;
+use super::memory::Memory;
 use crate::budget::Resource;
 use crate::dispatch::{Call, Reply, as_r36};
 use crate::rule::Because;
@@ -39,13 +39,21 @@ pub(super) fn alloc(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_all
         return Err(Errno::EINVAL.because(rule).into());
     }
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
-    available(call, args.heap_mask, handle.buffer.size)?;
-    Ok(allocate(call, &handle.buffer, args.heap_mask, args.flags, args.align)?)
+    let memory = &file.device.memory;
+    available(memory, args.heap_mask, handle.buffer.size, call.is_r39())?;
+    Ok(allocate(call, memory, &handle.buffer, args.heap_mask, args.flags, args.align)?)
 }
 
 /// Takes memory from the first heap of the mask that has enough.
-pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, align: u32) -> Result<(), Errno> {
-    let (memory, size) = (&call.kernel.nvmap.memory, buffer.size);
+pub(super) fn allocate(
+    call: &Call<'_>,
+    memory: &Arc<Memory>,
+    buffer: &Buffer,
+    mask: u32,
+    flags: u32,
+    align: u32,
+) -> Result<(), Errno> {
+    let size = buffer.size;
     buffer.allocate(|| {
         let lonely = [NVMAP_HEAP_CARVEOUT_IVM, NVMAP_HEAP_CARVEOUT_VIDMEM];
         if lonely.iter().any(|bit| mask & bit != 0 && mask != *bit) {
@@ -56,7 +64,7 @@ pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, 
             .find_map(reserve)
             .ok_or_else(|| Errno::ENOMEM.because(format!("no heap of the mask {mask:#x} has {size:#x} bytes left")))?;
         if heap == NVMAP_HEAP_IOVMM {
-            reservation.share = call.kernel.take(Resource::Memory, call.process, size)?;
+            reservation.share = call.board.take(Resource::Memory, call.process, size)?;
         }
         let secure = mask & NVMAP_HEAP_CARVEOUT_VPR != 0;
         let flags = if secure { flags & !NVMAP_HANDLE_CACHE_FLAG } else { flags };
@@ -69,8 +77,7 @@ pub(super) fn allocate(call: &Call<'_>, buffer: &Buffer, mask: u32, flags: u32, 
 /// For system memory, r39 compares the size with the memory that is free now, less a thousandth, and other releases
 /// compare it with all memory, unless the board is one that [refuses more](Memory::largest). For carveouts, r39 looks
 /// for one that is large enough, and other releases look only at the first.
-fn available(call: &Call<'_>, mask: u32, size: u64) -> Result<(), Errno> {
-    let memory: &Memory = &call.kernel.nvmap.memory;
+fn available(memory: &Memory, mask: u32, size: u64, r39: bool) -> Result<(), Errno> {
     let mut carveouts = bits(mask & NVMAP_HEAP_CARVEOUT_MASK).filter_map(|bit| memory.account(bit));
     let (total, free) = memory.system();
     let system = mask & NVMAP_HEAP_IOVMM != 0;
@@ -78,7 +85,7 @@ fn available(call: &Call<'_>, mask: u32, size: u64) -> Result<(), Errno> {
         let why = format!("this nvmap gives {most:#x} bytes at once at most, and {size:#x} are wanted");
         return Err(Errno::ENOMEM.because(why));
     }
-    let fits = match (system, call.is_r39()) {
+    let fits = match (system, r39) {
         (true, true) => size <= free - free / 1000,
         (true, false) => size <= total,
         (false, true) => carveouts.any(|(_, free)| size <= free),

@@ -1,15 +1,17 @@
 //! A buffer. Both nvmap handles and dmabufs stand for one.
 
-use super::heaps::Reservation;
+use super::memory::Reservation;
 use crate::budget::Share;
+use crate::dispatch::{Call, Reply};
+use crate::files::{Mmap, OpenFile, of_type};
 use crate::process::FileId;
-use crate::rule::Because;
-use parking_lot::Mutex;
+use crate::rule::{self, Because};
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, OnceLock};
 use tegra_mm::{Backing, Kept, memfd};
 use tegrarm_abi::nvmap::*;
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Errno, Node};
+use tegrarm_lock::Mutex;
 
 /// The memory of a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,34 @@ pub(crate) struct Buffer {
     stub: OnceLock<Kept>,
     pub registration: Mutex<Option<Registration>>,
     _share: Option<Share>,
+}
+
+/// The file of a buffer is its dmabuf (docs/hardware/nvmap.md#dmabuf-mmap).
+impl OpenFile for Buffer {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Dmabuf)
+    }
+
+    fn check_mmap(&self, call: &Call<'_>, asked: &Mmap) -> Result<(), Errno> {
+        if asked.offset.checked_add(asked.len as u64).is_none_or(|end| end > self.size) {
+            return Err(Errno::EINVAL.because("the range reaches beyond the end of the buffer"));
+        }
+        let none = || Errno::EPERM.because("the buffer has no memory yet (NVMAP_IOC_ALLOC)");
+        let allocation = self.allocation().ok_or_else(none)?;
+        let forbidden = allocation.heap == NVMAP_HEAP_CARVEOUT_VPR || (asked.write && self.read_only());
+        if forbidden {
+            return Err(Errno::EPERM.because("the buffer is protected memory, or read-only"));
+        }
+        if asked.write && call.read_only() { Err(Errno::EACCES) } else { Ok(()) }
+    }
+
+    fn own_view(&self) -> Option<usize> {
+        Some(self.pages().ok()?.as_ptr() as usize)
+    }
+
+    fn is_memory(&self) -> bool {
+        true
+    }
 }
 
 /// The place of the buffer's pages, after the allocation, and the bytes that it takes from a heap.
@@ -174,5 +204,18 @@ impl Buffer {
         }
         let fresh = Kept::new(memfd::create("dmabuf", 0)?)?;
         Ok(self.stub.get_or_init(|| fresh))
+    }
+}
+
+impl Call<'_> {
+    /// The caller's dmabuf behind `fd`. The error is `EBADF` if the descriptor is closed, and `EINVAL` if it is not a
+    /// dmabuf.
+    pub(crate) fn dmabuf(&self, fd: RawFd) -> Reply<Dmabuf> {
+        let closed = |_: &Errno| rule::note(format!("descriptor {fd} is not open, or not of this board"));
+        let file = self.files.object(self.process, fd).inspect_err(closed)?;
+        let other = || Errno::EINVAL.because(format!("descriptor {fd} is not a dmabuf"));
+        let buffer: Arc<Buffer> = of_type(file).ok_or_else(other)?;
+        let read_only = buffer.read_only() || self.process.read_only(fd);
+        Ok(Dmabuf { buffer, read_only })
     }
 }

@@ -1,10 +1,9 @@
 //! CACHE: the checks of cache maintenance (docs/hardware/nvmap.md#cache). The host's caches are coherent, so a legal
 //! request has nothing to do.
 
-use super::NvmapFile;
-use super::buffer::Allocation;
+use super::buffer::{Allocation, Buffer};
+use super::client::NvmapFile;
 use crate::dispatch::{Call, Reply};
-use crate::files::Object;
 use crate::rule::Because;
 use std::sync::Arc;
 use tegrarm_abi::nvmap::*;
@@ -28,9 +27,7 @@ fn maintain(call: &Call<'_>, file: &NvmapFile, addr: u64, id: u32, len: u64, op:
     let handle = call.handle(file, id).ok_or(Errno::EINVAL)?;
     let end = addr.checked_add(len).ok_or(Errno::EADDRNOTAVAIL)?;
     let vma = call.process.vma(addr).filter(|vma| vma.start <= addr && end <= vma.end).ok_or(Errno::EADDRNOTAVAIL)?;
-    let Some(Object::Dmabuf(buffer)) = call.kernel.files.get(vma.file) else {
-        return Err(Errno::EADDRNOTAVAIL.into());
-    };
+    let buffer: Arc<Buffer> = call.files.find(vma.file).ok_or(Errno::EADDRNOTAVAIL)?;
     let past = vma.offset + (end - vma.start) > handle.buffer.size;
     if !Arc::ptr_eq(&buffer, &handle.buffer) || past {
         return Err(Errno::EFAULT.into());

@@ -1,18 +1,20 @@
 //! nvmap clients and their handle ids.
 
-use super::buffer::{Allocation, Buffer};
-use super::heaps::Memory;
-use crate::budget::Share;
+use super::buffer::{Allocation, Buffer, Dmabuf};
+use super::memory::Memory;
+use crate::budget::{Resource, Share};
 use crate::chip::ChipData;
 use crate::config::SimConfig;
+use crate::dispatch::{Call, Reply};
 use crate::release::L4t;
-use crate::rule::Because;
-use parking_lot::Mutex;
+use crate::rule::{self, Because};
 use std::collections::{BTreeMap, HashMap};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use tegra_mm::Backing;
 use tegrarm_kmd::Errno;
+use tegrarm_lock::Mutex;
 
 /// The first handle id that nvmap hands out (docs/hardware/nvmap.md#handle-ids).
 const FIRST_ID: u32 = 0x7fff_ffff;
@@ -39,6 +41,7 @@ pub(crate) struct Client {
 #[derive(Debug)]
 pub(crate) struct NvmapFile {
     pub client: Arc<Client>,
+    pub device: Arc<Device>,
 }
 
 impl Client {
@@ -87,19 +90,23 @@ impl Device {
     }
 
     /// Opens the node for process `pid`.
-    pub(crate) fn open(&self, pid: i32) -> NvmapFile {
+    pub(crate) fn open(self: &Arc<Self>, pid: i32) -> NvmapFile {
+        NvmapFile { client: self.client(pid), device: self.clone() }
+    }
+
+    /// The client of a process on r36, and a new one on r35.
+    fn client(&self, pid: i32) -> Arc<Client> {
         let fresh = || Arc::new(Client { handles: Mutex::default(), live: self.live.clone() });
         if self.l4t.is_r35() {
-            return NvmapFile { client: fresh() };
+            return fresh();
         }
         let mut clients = self.clients.lock();
         clients.retain(|_, client| client.strong_count() > 0);
-        let client = clients.get(&pid).and_then(Weak::upgrade).unwrap_or_else(|| {
+        clients.get(&pid).and_then(Weak::upgrade).unwrap_or_else(|| {
             let client = fresh();
             clients.insert(pid, Arc::downgrade(&client));
             client
-        });
-        NvmapFile { client }
+        })
     }
 
     /// Makes a buffer that has no memory yet: `asked` bytes, rounded up to `size`.
@@ -158,5 +165,45 @@ impl Device {
     /// The MemTotal and MemAvailable of the board in bytes.
     pub(crate) fn system_memory(&self) -> (u64, u64) {
         self.memory.system()
+    }
+}
+
+impl Call<'_> {
+    /// The buffer for which a handle id of the client stands. A number that is an open dmabuf descriptor of the caller
+    /// is not looked up as an id (docs/hardware/nvmap.md#id-lookup).
+    pub(super) fn handle(&self, file: &NvmapFile, id: u32) -> Option<HandleRef> {
+        if self.dmabuf_fd(id).is_some() {
+            rule::note(format!("{id} is a descriptor of a dmabuf, and not a handle"));
+            return None;
+        }
+        let handle = file.client.get(id);
+        if handle.is_none() {
+            rule::note(format!("nvmap's client has no handle {id:#x}"));
+        }
+        handle
+    }
+
+    /// The nvmap buffer behind a number that is an open dmabuf descriptor.
+    pub(super) fn dmabuf_fd(&self, number: u32) -> Option<Dmabuf> {
+        // No descriptor table has as many numbers as the lowest id.
+        const NO_FD: u32 = 1 << 30;
+        let fd = number as RawFd;
+        // In the same process a program could name the simulator's own descriptors. These do not count as the
+        // program's.
+        let theirs = |d: &Dmabuf| !self.process.is_self() || !d.buffer.is_kept_on(fd);
+        (number < NO_FD).then(|| self.dmabuf(fd).ok()).flatten().filter(theirs)
+    }
+
+    /// Makes a new descriptor of a buffer's dmabuf in the caller's table.
+    pub(super) fn install_dmabuf(&self, handle: &HandleRef) -> Result<RawFd, Errno> {
+        let (fd, id) = handle.buffer.descriptor(handle.read_only)?;
+        self.files.enter(id, handle.buffer.clone());
+        self.process.install(fd)
+    }
+
+    /// Gives the client a new id.
+    pub(super) fn add_handle(&self, file: &NvmapFile, handle: HandleRef) -> Reply<u32> {
+        let share = self.board.take(Resource::Handles, self.process, 1)?;
+        Ok(file.device.add_handle(&file.client, handle, share))
     }
 }

@@ -1,8 +1,7 @@
 //! FROM_VA: a handle made of the caller's own pages (docs/hardware/nvmap.md#from-va).
 
-use super::NvmapFile;
 use super::buffer::Allocation;
-use super::client::HandleRef;
+use super::client::{HandleRef, NvmapFile};
 use crate::budget::Resource;
 use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
@@ -21,19 +20,19 @@ pub(super) fn from_va(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_c
         (0, size) => size,
         (size, _) => u64::from(size),
     };
-    let nvmap = &call.kernel.nvmap;
+    let nvmap = &file.device;
     let rounded = size.checked_next_multiple_of(4096).filter(|size| *size <= nvmap.memory.system().0);
     let rounded = rounded.ok_or_else(|| Errno::ENOMEM.because("the board does not have as much memory"))?;
     let read_only = args.flags & NVMAP_HANDLE_RO != 0;
     if !vma.write && !read_only {
         return Err(Errno::EINVAL.because("the pages are read-only: the flags need NVMAP_HANDLE_RO").into());
     }
-    let share = call.kernel.take(Resource::Mappings, call.process, 1)?;
+    let share = call.board.take(Resource::Mappings, call.process, 1)?;
     let pages = call.process.pin(args.va, rounded, !read_only)?;
     let allocation = Allocation { heap: NVMAP_HEAP_IOVMM, flags: args.flags, align: 4096 };
     let buffer = nvmap.pinned_buffer(pages, allocation, share);
     // The low half of the field that contained the 64-bit size returns the handle.
-    let id = super::add_handle(call, file, HandleRef { buffer, read_only })?;
+    let id = call.add_handle(file, HandleRef { buffer, read_only })?;
     args.size64 = args.size64 & !0xffff_ffff | u64::from(id);
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! region. The answers are those of a board that runs one operating system and never resizes the region.
 
 use super::alloc;
-use super::{HandleRef, NvmapFile};
+use super::client::{HandleRef, NvmapFile};
 use crate::dispatch::{Call, Reply};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::r35::nvmap_sciipc_map_r35;
@@ -21,7 +21,7 @@ pub(super) fn alloc_ivm(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap
         return Err(Errno::EINVAL.into());
     }
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
-    Ok(alloc::allocate(call, &handle.buffer, args.heap_mask, args.flags, args.align)?)
+    Ok(alloc::allocate(call, &file.device.memory, &handle.buffer, args.heap_mask, args.flags, args.align)?)
 }
 
 /// Refuses a buffer of another operating system. A buffer without pages does not exist, and this board has no heap that

@@ -7,6 +7,7 @@ mod client;
 mod from_va;
 mod heaps;
 mod ivm;
+mod memory;
 mod pages;
 mod rw;
 
@@ -14,17 +15,17 @@ pub(super) use buffer::{Buffer, Dmabuf, Registration};
 pub(super) use client::{Device, NvmapFile};
 
 use super::dispatch::{self, Call, Reply, Stop, typed};
-use super::files::Object;
+use super::files::{Mmap, OpenFile};
 use super::release::Releases;
 use crate::budget::Resource;
-use crate::rule::{self, Because};
+use crate::rule::Because;
 use client::HandleRef;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_abi::nvmap::*;
-use tegrarm_kmd::{Arg, Errno};
+use tegrarm_kmd::{Arg, Errno, Node};
 
 /// One nvmap ioctl. Handlers copy their arguments themselves and ignore the direction bits of the number.
 struct NvmapRow {
@@ -92,12 +93,26 @@ pub(super) fn ioctls() -> impl Iterator<Item = (&'static str, u32)> {
     ROWS.iter().map(|row| (row.name, row.number))
 }
 
+impl OpenFile for NvmapFile {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Nvmap)
+    }
+
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        ioctl(call, &self, request, arg)
+    }
+
+    fn check_mmap(&self, _: &Call<'_>, _: &Mmap) -> Result<(), Errno> {
+        Err(Errno::EPERM.because("buffers are mapped through their dmabufs (NVMAP_IOC_GET_FD)"))
+    }
+}
+
 /// Answers one ioctl on the nvmap node. A number that is not known gives `ENOTTY` (docs/hardware/nvmap.md#dispatcher).
-pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
+fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut arg: Arg<'_>) -> Result<i32, Errno> {
     if request == NVMAP_IOC_FREE {
         return free(call, file, &arg);
     }
-    let generation = call.kernel.config.l4t.generation();
+    let generation = call.board.config.l4t.generation();
     let known = |row: &&NvmapRow| row.number == request && row.releases.contains(generation);
     let row = ROWS.iter().find(known);
     let row = row.ok_or_else(|| Errno::ENOTTY.because("this release of nvmap has no ioctl of that number and size"))?;
@@ -117,40 +132,6 @@ pub(super) fn ioctl(call: &Call<'_>, file: &Arc<NvmapFile>, request: u32, mut ar
     }
 }
 
-impl Call<'_> {
-    /// The buffer for which a handle id of the client stands. A number that is an open dmabuf descriptor of the caller
-    /// is not looked up as an id (docs/hardware/nvmap.md#id-lookup).
-    fn handle(&self, file: &NvmapFile, id: u32) -> Option<HandleRef> {
-        if self.dmabuf_fd(id).is_some() {
-            rule::note(format!("{id} is a descriptor of a dmabuf, and not a handle"));
-            return None;
-        }
-        let handle = file.client.get(id);
-        if handle.is_none() {
-            rule::note(format!("nvmap's client has no handle {id:#x}"));
-        }
-        handle
-    }
-
-    /// The nvmap buffer behind a number that is an open dmabuf descriptor.
-    fn dmabuf_fd(&self, number: u32) -> Option<Dmabuf> {
-        // No descriptor table has as many numbers as the lowest id.
-        const NO_FD: u32 = 1 << 30;
-        let fd = number as RawFd;
-        // In the same process a program could name the simulator's own descriptors. These do not count as the
-        // program's.
-        let theirs = |d: &Dmabuf| !self.process.is_self() || !d.buffer.is_kept_on(fd);
-        (number < NO_FD).then(|| self.dmabuf(fd).ok()).flatten().filter(theirs)
-    }
-
-    /// Makes a new descriptor of a buffer's dmabuf in the caller's table.
-    fn install_dmabuf(&self, handle: &HandleRef) -> Result<RawFd, Errno> {
-        let (fd, id) = handle.buffer.descriptor(handle.read_only)?;
-        self.kernel.enter(id, Object::Dmabuf(handle.buffer.clone()));
-        self.process.install(fd)
-    }
-}
-
 fn create(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle) -> Reply {
     args.handle = new_handle(call, file, u64::from(args.size))?;
     Ok(())
@@ -165,15 +146,9 @@ fn create_64(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut [u32; 2]) -> Rep
 fn new_handle(call: &Call<'_>, file: &NvmapFile, size: u64) -> Reply<u32> {
     let rounded = size.checked_next_multiple_of(4096).filter(|_| size > 0);
     let rounded = rounded.ok_or_else(|| Errno::EINVAL.because("a buffer of no bytes, or of more than there are"))?;
-    let mapping = call.kernel.take(Resource::Mappings, call.process, 1)?;
-    let buffer = call.kernel.nvmap.new_buffer(rounded, size, mapping);
-    add_handle(call, file, HandleRef { buffer, read_only: false })
-}
-
-/// Gives the client a new id.
-fn add_handle(call: &Call<'_>, file: &NvmapFile, handle: HandleRef) -> Reply<u32> {
-    let share = call.kernel.take(Resource::Handles, call.process, 1)?;
-    Ok(call.kernel.nvmap.add_handle(&file.client, handle, share))
+    let mapping = call.board.take(Resource::Mappings, call.process, 1)?;
+    let buffer = file.device.new_buffer(rounded, size, mapping);
+    call.add_handle(file, HandleRef { buffer, read_only: false })
 }
 
 /// Frees a handle. The value of the argument is the handle. This call never fails.
@@ -183,7 +158,7 @@ fn free(call: &Call<'_>, file: &NvmapFile, arg: &Arg<'_>) -> Result<i32, Errno> 
     if call.dmabuf_fd(number).is_some() {
         // Of another process it is seen, like its other closes.
         if call.process.is_self() {
-            call.kernel.close(call.process, number as RawFd);
+            call.files.close(call.process, number as RawFd);
         }
         call.process.close(number as RawFd);
     } else {
@@ -207,7 +182,7 @@ fn get_fd(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle
 
 fn from_fd(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle) -> Reply {
     let Dmabuf { buffer, read_only } = call.dmabuf(args.size as RawFd)?;
-    args.handle = add_handle(call, file, HandleRef { buffer, read_only })?;
+    args.handle = call.add_handle(file, HandleRef { buffer, read_only })?;
     Ok(())
 }
 
@@ -217,14 +192,14 @@ fn duplicate(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_duplicate_
     if handle.read_only && !read_only {
         return Err(Errno::EPERM.because("the handle is read-only, and its duplicate would not be").into());
     }
-    args.dup_handle = add_handle(call, file, HandleRef { buffer: handle.buffer, read_only })?;
+    args.dup_handle = call.add_handle(file, HandleRef { buffer: handle.buffer, read_only })?;
     Ok(())
 }
 
-fn set_tag_label(call: &Call<'_>, _: &Arc<NvmapFile>, args: &mut nvmap_set_tag_label) -> Reply {
+fn set_tag_label(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_set_tag_label) -> Reply {
     // Longer labels are cut. An empty label removes the tag's label.
     const MAX: usize = 31;
     let mut label = vec![0; (args.len as usize).min(MAX)];
     call.copy_in(args.addr, &mut label)?;
-    Ok(call.kernel.nvmap.label_tag(args.tag, label)?)
+    Ok(file.device.label_tag(args.tag, label)?)
 }

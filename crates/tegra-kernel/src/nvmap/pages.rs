@@ -1,9 +1,9 @@
 //! Ioctls on the pages behind handles: comparing them with the pages of a mapping, and making one buffer of the pages
 //! of several handles.
 
-use super::NvmapFile;
+use super::buffer::Buffer;
+use super::client::{HandleRef, NvmapFile};
 use crate::dispatch::{Call, Reply};
-use crate::files::Object;
 use std::sync::Arc;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
@@ -25,9 +25,9 @@ pub(super) fn gup_test(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_
         );
         return Err(Errno::EINVAL.into());
     }
-    let same = |object: &Object| matches!(object, Object::Dmabuf(buffer) if Arc::ptr_eq(buffer, &handle.buffer));
+    let same = |buffer: &Arc<Buffer>| Arc::ptr_eq(buffer, &handle.buffer);
     let whole = vma.offset == 0 && args.va & !0xfff == vma.start;
-    args.result = u32::from(whole && call.kernel.files.get(vma.file).is_some_and(|object| same(&object)));
+    args.result = u32::from(whole && call.files.find(vma.file).is_some_and(|buffer| same(&buffer)));
     Ok(())
 }
 
@@ -47,7 +47,7 @@ pub(super) fn fd_for_range(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nv
         return Err(Errno::EINVAL.into());
     }
     let flags = handles[0].buffer.allocation().map(|a| a.flags);
-    let alike = |handle: &super::HandleRef| {
+    let alike = |handle: &HandleRef| {
         let system = handle.buffer.allocation().is_some_and(|a| a.heap == NVMAP_HEAP_IOVMM && Some(a.flags) == flags);
         system && !handle.read_only && !handle.buffer.is_pinned()
     };

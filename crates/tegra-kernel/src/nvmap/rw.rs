@@ -1,7 +1,6 @@
 //! READ and WRITE: strided copies between a buffer and the caller (docs/hardware/nvmap.md#read-write).
 
-use super::NvmapFile;
-use super::client::HandleRef;
+use super::client::{HandleRef, NvmapFile};
 use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
 use std::sync::Arc;

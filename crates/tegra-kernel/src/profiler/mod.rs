@@ -6,24 +6,24 @@
 //! because neither chip has context profiling in these releases.
 
 mod object;
+mod perfbuf;
 mod stream;
 mod vab;
 
-pub(super) use object::{ProfilerObject, Resource, Scope};
-pub(super) use stream::Perfbuf;
+pub(super) use object::{Profiler, ProfilerObject, Profiling, Resource, Scope};
+pub(super) use perfbuf::Perfbuf;
 
 use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
-use super::files::Object;
+use super::files::{Files, OpenFile};
 use super::registers;
+use super::tsg::TsgFile;
 use crate::release::PerRelease;
-use object::{RESOURCES, Users};
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
+use std::any::Any;
+use std::sync::Arc;
 use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_abi::nvgpu::r35::NVGPU_PROFILER_IOCTL_FREE_PMA_STREAM_R35;
 use tegrarm_abi::nvgpu::r39::NVGPU_PROFILER_IOCTL_LAST_R39;
-use tegrarm_kmd::Errno;
+use tegrarm_kmd::{Arg, Errno, Node};
 use zerocopy::IntoBytes;
 
 pub(super) static TABLE: Table<Profiler> = Table {
@@ -53,46 +53,16 @@ pub(super) static TABLE: Table<Profiler> = Table {
     },
 };
 
-/// One open `prof-dev` node.
-#[derive(Debug)]
-pub(super) struct Profiler {
-    object: Arc<ProfilerObject>,
-}
-
-/// The state that all profilers share.
-#[derive(Debug, Default)]
-pub(super) struct Profiling {
-    users: Mutex<[Users; RESOURCES]>,
-    handles: AtomicU32,
-    objects: Mutex<Vec<Weak<ProfilerObject>>>,
-    /// The number of debugger sessions that want no power gating.
-    pub ungated: AtomicU32,
-}
-
-impl Profiling {
-    fn next_handle(&self) -> u32 {
-        self.handles.fetch_add(1, Ordering::Relaxed) + 1
+impl OpenFile for Profiler {
+    fn node(&self) -> Option<Node> {
+        Some(Node::Profiler)
     }
 
-    fn enter(&self, object: &Arc<ProfilerObject>) {
-        let mut objects = self.objects.lock();
-        objects.retain(|o| o.strong_count() > 0);
-        objects.push(Arc::downgrade(object));
+    fn ioctl(self: Arc<Self>, call: &Call<'_>, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        TABLE.run(call, &self, request, arg)
     }
 
-    /// Every profiler object that exists.
-    pub(super) fn objects(&self) -> Vec<Arc<ProfilerObject>> {
-        self.objects.lock().iter().filter_map(Weak::upgrade).collect()
-    }
-}
-
-impl Profiler {
-    pub(super) fn new(unit: &Arc<Profiling>) -> Profiler {
-        Profiler { object: ProfilerObject::new(unit, Scope::Device, None) }
-    }
-
-    /// Ends the session after its last descriptor was closed.
-    pub(super) fn close(&self) {
+    fn close(&self, _: &Files) {
         self.object.retire();
     }
 }
@@ -106,12 +76,9 @@ fn bind_context(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler
         state.chosen = true;
         return Ok(());
     }
-    let Ok(Object::Tsg(file)) = call.kernel.object(call.process, args.tsg_fd) else { return Err(Errno::EINVAL.into()) };
-    let mut profiled = file.tsg.profiler.lock();
-    if profiled.strong_count() > 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    *profiled = Arc::downgrade(&prof.object);
+    let file: Arc<TsgFile> = call.file(args.tsg_fd).ok_or(Errno::EINVAL)?;
+    let object: Arc<dyn Any + Send + Sync> = prof.object.clone();
+    file.tsg.measure(Arc::downgrade(&object))?;
     state.tsg = Some(Arc::downgrade(&file.tsg));
     state.chosen = true;
     Ok(())
@@ -132,7 +99,7 @@ fn reserve(call: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_rese
     let resource = Resource::named(args.resource)?;
     let switched = args.flags & NVGPU_PROFILER_RESERVE_PM_RESOURCE_ARG_FLAG_CTXSW != 0;
     let wants_group = switched || resource == Resource::PcSampler;
-    let global = call.kernel.chip.counts_all_sms();
+    let global = call.board.chip.counts_all_sms();
     if wants_group && state.tsg.is_none() || resource == Resource::Smpc && !switched && !global {
         return Err(Errno::EINVAL.into());
     }
@@ -147,7 +114,7 @@ fn release(_: &Call<'_>, prof: &Arc<Profiler>, args: &mut nvgpu_profiler_release
 
 /// Binds the reserved counters. There is something to bind if counters of the whole GPU or of its SMs are reserved.
 fn bind_resources(call: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {
-    Ok(prof.object.bind_resources(call.kernel.chip.counts_all_sms())?)
+    Ok(prof.object.bind_resources(call.board.chip.counts_all_sms())?)
 }
 
 fn unbind_resources(_: &Call<'_>, prof: &Arc<Profiler>, _: &mut ()) -> Reply {

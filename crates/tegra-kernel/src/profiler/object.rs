@@ -1,13 +1,13 @@
 //! Profiler objects, which decide who may use which performance resources. A `prof-dev` session is one, and a debugger
 //! session makes objects of its own.
 
-use super::Profiling;
-use super::stream::Stream;
+use super::perfbuf::Stream;
 use crate::tsg::Tsg;
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_kmd::Errno;
+use tegrarm_lock::Mutex;
 
 /// What a profiler object measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum Resource {
 }
 
 /// The number of resources.
-pub(super) const RESOURCES: usize = Resource::PmaStream as usize + 1;
+const RESOURCES: usize = Resource::PmaStream as usize + 1;
 
 impl Resource {
     /// The resource that has this number in RESERVE_PM_RESOURCE. The error is `EINVAL` for a resource that cannot be
@@ -69,7 +69,7 @@ pub(super) struct Reservations {
 
 /// The users of one resource. Several contexts may share it, but a device-wide user shares it with nobody.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Users {
+struct Users {
     contexts: u32,
     device: bool,
 }
@@ -92,7 +92,7 @@ impl Reservations {
             return Err(Errno::EINVAL);
         }
         if let Some(tsg) = self.tsg.take().and_then(|tsg| tsg.upgrade()) {
-            *tsg.profiler.lock() = Weak::new();
+            tsg.measured();
         }
         Ok(())
     }
@@ -197,5 +197,44 @@ impl ProfilerObject {
         drop(state);
         // Buffers may end with the stream, and that must not happen under the lock.
         drop(stream);
+    }
+}
+
+/// One open `prof-dev` node.
+#[derive(Debug)]
+pub(crate) struct Profiler {
+    pub(super) object: Arc<ProfilerObject>,
+}
+
+/// The state that all profilers share.
+#[derive(Debug, Default)]
+pub(crate) struct Profiling {
+    users: Mutex<[Users; RESOURCES]>,
+    handles: AtomicU32,
+    objects: Mutex<Vec<Weak<ProfilerObject>>>,
+    /// The number of debugger sessions that want no power gating.
+    pub ungated: AtomicU32,
+}
+
+impl Profiling {
+    fn next_handle(&self) -> u32 {
+        self.handles.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    fn enter(&self, object: &Arc<ProfilerObject>) {
+        let mut objects = self.objects.lock();
+        objects.retain(|o| o.strong_count() > 0);
+        objects.push(Arc::downgrade(object));
+    }
+
+    /// Every profiler object that exists.
+    pub(crate) fn objects(&self) -> Vec<Arc<ProfilerObject>> {
+        self.objects.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Profiler {
+    pub(crate) fn new(unit: &Arc<Profiling>) -> Profiler {
+        Profiler { object: ProfilerObject::new(unit, Scope::Device, None) }
     }
 }

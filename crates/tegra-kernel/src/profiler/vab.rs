@@ -1,6 +1,6 @@
 //! Access bits of video memory, which say which pages the GPU has touched.
 
-use super::Profiler;
+use super::object::Profiler;
 use crate::dispatch::{Call, Reply};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::profiler::*;
@@ -14,7 +14,7 @@ const MIN_SHIFT: u8 = 16;
 /// Makes the driver's checks and then refuses with `ENOSYS`, because the simulator does not record which physical pages
 /// are touched. A chip without the unit ignores all three calls.
 pub(super) fn reserve(call: &Call<'_>, _: &Arc<Profiler>, args: &mut nvgpu_profiler_vab_reserve_args) -> Reply {
-    if !call.kernel.chip.is_ga10b() {
+    if !call.board.chip.is_ga10b() {
         return Ok(());
     }
     if args.num_range_checkers == 0 {
@@ -39,5 +39,5 @@ pub(super) fn release(_: &Call<'_>, _: &Arc<Profiler>, _: &mut ()) -> Reply {
 
 /// Nothing can be reserved, so there is nothing to write.
 pub(super) fn flush(call: &Call<'_>, _: &Arc<Profiler>, _: &mut nvgpu_profiler_vab_flush_state_args) -> Reply {
-    if call.kernel.chip.is_ga10b() { Err(Errno::ENOSYS.into()) } else { Ok(()) }
+    if call.board.chip.is_ga10b() { Err(Errno::ENOSYS.into()) } else { Ok(()) }
 }

@@ -1,36 +1,14 @@
 //! ALLOC_SPACE and FREE_SPACE: reserved ranges (docs/hardware/nvgpu-address-space.md#alloc-space).
 
-use super::{AddressSpace, Contents, PAGE};
+use super::{AddressSpace, Area, PAGE, sparse_extent};
 use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
 use std::sync::Arc;
-use tegra_mm::{Extent, PageClass};
+use tegra_mm::PageClass;
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_kmd::Errno;
 
-/// A reserved range.
-#[derive(Debug)]
-pub(super) struct Area {
-    pub size: u64,
-    pub page_size: u64,
-    /// True if unmapped pages read as zero and drop writes.
-    pub sparse: bool,
-}
-
-/// Sparse pages.
-pub(super) fn sparse_extent(va: u64, len: u64) -> Extent {
-    Extent { va, len, backing: None, offset: 0, writable: true }
-}
-
-impl Contents {
-    /// The area that contains `va`, with its start.
-    pub(super) fn area(&self, va: u64) -> Option<(u64, &Area)> {
-        let (start, area) = self.areas.range(..=va).next_back()?;
-        (va < start + area.size).then_some((*start, area))
-    }
-}
-
-pub(super) fn alloc_space_32(
+pub(crate) fn alloc_space_32(
     call: &Call<'_>,
     space: &Arc<AddressSpace>,
     args: &mut nvgpu32_as_alloc_space_args,
@@ -57,7 +35,7 @@ impl AddressSpace {
     }
 }
 
-pub(super) fn alloc_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_alloc_space_args) -> Reply {
+pub(crate) fn alloc_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_alloc_space_args) -> Reply {
     let page_size = u64::from(args.page_size);
     let big = space.big_page != 0 && page_size == space.big_page;
     if page_size != PAGE && !big {
@@ -92,7 +70,7 @@ pub(super) fn alloc_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nv
 }
 
 /// Frees the area around an address, and drops one reference to each mapping inside. This never fails.
-pub(super) fn free_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_free_space_args) -> Reply {
+pub(crate) fn free_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_free_space_args) -> Reply {
     let mut state = space.state.lock();
     let area = state.area(args.offset).map(|(start, area)| (start, area.size, area.sparse));
     let Some((start, size, sparse)) = area else { return Ok(()) };

@@ -1,7 +1,7 @@
-//! MAP_BUFFER_EX, UNMAP_BUFFER, MAPPING_MODIFY (docs/hardware/nvgpu-address-space.md#map-buffer-ex,
-//! docs/hardware/nvgpu-address-space.md#unmap-buffer).
+//! MAP_BUFFER_EX, UNMAP_BUFFER, MAP_BUFFER_BATCH, MAPPING_MODIFY (docs/hardware/nvgpu-address-space.md#map-buffer-ex,
+//! docs/hardware/nvgpu-address-space.md#unmap-buffer, docs/hardware/nvgpu-address-space.md#map-buffer-batch).
 
-use super::{AddressSpace, BufferId, Contents, PAGE, buffer_id};
+use super::{AddressSpace, Contents, Key, Mapping, PAGE, buffer_id};
 use crate::dispatch::{Call, Reply};
 use crate::nvmap::{Buffer, Dmabuf};
 use crate::rule::Because;
@@ -11,29 +11,10 @@ use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_kmd::Errno;
 
-/// The properties by which two mappings of one buffer count as the same: the dmabuf and the kind that was asked for.
-pub(super) type Key = (BufferId, i16);
-
 /// The position of the access field in the flags.
 const ACCESS_SHIFT: u32 = 10;
 const ACCESS_READ_ONLY: u32 = 1;
 const ACCESS_READ_WRITE: u32 = 2;
-
-/// One mapping that exists.
-#[derive(Debug)]
-pub(super) struct Mapping {
-    pub size: u64,
-    pub key: Key,
-    pub flags: u32,
-    /// The number of MAP calls that returned it, minus the number of UNMAP calls.
-    pub refs: u32,
-    /// True if the program placed it inside an area, so that its address belongs to the area.
-    pub fixed: bool,
-    /// True if it was placed in a sparse area: its pages become sparse again, even if the area was freed before.
-    sparse: bool,
-    /// Keeps the dmabuf alive.
-    buffer: Arc<Buffer>,
-}
 
 /// A mapping that exists, as other modules see it.
 #[derive(Clone, Debug)]
@@ -90,7 +71,7 @@ struct Request {
     offset: u64,
 }
 
-pub(super) fn map_buffer_ex(
+pub(crate) fn map_buffer_ex(
     call: &Call<'_>,
     space: &Arc<AddressSpace>,
     args: &mut nvgpu_as_map_buffer_ex_args,
@@ -132,14 +113,15 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
     space.hw.update(|table| {
         // The mapping replaces the own pages of a sparse area.
         table.clear(va, va + size);
-        if let Some(extent) = request.entries(extent) {
+        if let Some(extent) = entries(request.flags, extent) {
             table.insert(extent);
         }
     });
-    let (flags, fixed) = (request.flags, request.fixed);
+    let Request { flags, fixed, writable, .. } = request;
     let sparse = fixed && state.area(va).is_some_and(|(_, area)| area.sparse);
     state.by_buffer.insert((key, va));
-    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, sparse, buffer: request.dmabuf.buffer });
+    let buffer = request.dmabuf.buffer;
+    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, sparse, writable, buffer });
     Ok(va)
 }
 
@@ -205,11 +187,6 @@ impl Request {
             return Err(Errno::EINVAL.because("whole pages of the range reach beyond the end of the dmabuf"));
         }
         Ok(size)
-    }
-
-    /// What the GPU finds in the page table. With UNMAPPED_PTE the entries are empty, in a sparse area too.
-    fn entries(&self, extent: Extent) -> Option<Extent> {
-        (self.flags & NVGPU_AS_MAP_BUFFER_FLAGS_UNMAPPED_PTE == 0).then_some(extent)
     }
 
     fn key(&self) -> Key {
@@ -287,6 +264,11 @@ impl Request {
     }
 }
 
+/// What the GPU finds in the page table. With UNMAPPED_PTE the entries are empty, in a sparse area too.
+fn entries(flags: u32, extent: Extent) -> Option<Extent> {
+    (flags & NVGPU_AS_MAP_BUFFER_FLAGS_UNMAPPED_PTE == 0).then_some(extent)
+}
+
 /// The flags that a release knows on these chips, including those that it ignores.
 fn known_flags(r35: bool) -> u32 {
     const COMMON: u32 = NVGPU_AS_MAP_BUFFER_FLAGS_FIXED_OFFSET
@@ -305,48 +287,8 @@ fn known_flags(r35: bool) -> u32 {
     }
 }
 
-impl Contents {
-    /// A free address for `size` bytes.
-    fn place(&mut self, space: &AddressSpace, size: u64) -> Option<u64> {
-        let class = space.class(size);
-        let len = if class == PageClass::Big { size.next_multiple_of(space.big_page) } else { size };
-        let split = self.user.len() > 1;
-        let allocator = if split && class == PageClass::Big { 1 } else { 0 };
-        self.user[allocator].alloc(len, class)
-    }
-
-    /// Whether a mapping lies in `start..end`.
-    pub(super) fn overlaps(&self, start: u64, end: u64) -> bool {
-        self.mappings.range(..end).next_back().is_some_and(|(va, m)| va + m.size > start)
-    }
-
-    /// Drops one reference to a mapping. With the last one, the mapping is removed from the tables. If it lies in an
-    /// area, its address stays reserved.
-    pub(super) fn put(&mut self, space: &AddressSpace, va: u64) -> Option<Mapping> {
-        let mapping = self.mappings.get_mut(&va)?;
-        mapping.refs -= 1;
-        if mapping.refs > 0 {
-            return None;
-        }
-        let mapping = self.mappings.remove(&va)?;
-        self.by_buffer.remove(&(mapping.key, va));
-        space.hw.update(|table| {
-            table.clear(va, va + mapping.size);
-            if mapping.sparse {
-                table.insert(super::area::sparse_extent(va, mapping.size));
-            }
-        });
-        if !mapping.fixed
-            && let Some(allocator) = AddressSpace::allocator(self, va)
-        {
-            allocator.free(va);
-        }
-        Some(mapping)
-    }
-}
-
 /// Drops a reference to the mapping at an address. This never fails: an address at which no mapping starts is ignored.
-pub(super) fn unmap_buffer(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_unmap_buffer_args) -> Reply {
+pub(crate) fn unmap_buffer(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_unmap_buffer_args) -> Reply {
     unmap(space, args.offset);
     Ok(())
 }
@@ -357,8 +299,9 @@ pub(super) fn unmap(space: &AddressSpace, va: u64) {
     drop(gone);
 }
 
-/// Checks a change of the kind of pages. The kind has no effect here, so nothing else is done.
-pub(super) fn mapping_modify(
+/// Changes the kind of pages of a mapping. The kind has no effect here, but the driver writes the entries anew, and it
+/// counts `buffer_offset` from the start of the buffer, not from the start of the mapping.
+pub(crate) fn mapping_modify(
     _: &Call<'_>,
     space: &Arc<AddressSpace>,
     args: &mut nvgpu_as_mapping_modify_args,
@@ -369,11 +312,42 @@ pub(super) fn mapping_modify(
     let aligned = args.buffer_offset.is_multiple_of(PAGE) && args.buffer_size.is_multiple_of(PAGE);
     let inside = args.buffer_offset.checked_add(args.buffer_size).is_some_and(|end| end <= mapping.size);
     // The compressible kind is for mappings with compression tags, and there are none.
-    if aligned && inside && args.incompr_kind != -1 {
-        Ok(())
-    } else {
-        Err(Errno::EINVAL
-            .because("the range is not of whole pages inside the mapping, or there is no such kind")
-            .into())
+    if !aligned || !inside || args.incompr_kind == -1 {
+        let rule = "the range is not of whole pages inside the mapping, or there is no such kind";
+        return Err(Errno::EINVAL.because(rule).into());
     }
+    let (va, offset) = (args.map_address + args.buffer_offset, args.buffer_offset as usize);
+    let backing = Some(mapping.buffer.pages()?);
+    let extent = Extent { va, len: args.buffer_size, backing, offset, writable: mapping.writable };
+    if let Some(extent) = entries(mapping.flags, extent).filter(|extent| extent.len > 0) {
+        space.hw.update(|table| {
+            table.clear(va, extent.end());
+            table.insert(extent);
+        });
+    }
+    Ok(())
+}
+
+/// The value of `map_buffer_batch_limit` in the characteristics.
+pub(crate) const BATCH_LIMIT: u32 = 256;
+
+/// Performs a batch. The first failure stops it. As on a board, the address of a mapping that was not fixed is never
+/// written back.
+pub(crate) fn map_buffer_batch(
+    call: &Call<'_>,
+    space: &Arc<AddressSpace>,
+    args: &mut nvgpu_as_map_buffer_batch_args,
+) -> Reply {
+    if args.num_unmaps > BATCH_LIMIT || args.num_maps > BATCH_LIMIT {
+        return Err(Errno::EINVAL.into());
+    }
+    for i in 0..u64::from(args.num_unmaps) {
+        let at = args.unmaps.wrapping_add(i * size_of::<nvgpu_as_unmap_buffer_args>() as u64);
+        unmap(space, call.copy_in_as::<nvgpu_as_unmap_buffer_args>(at)?.offset);
+    }
+    for i in 0..u64::from(args.num_maps) {
+        let at = args.maps.wrapping_add(i * size_of::<nvgpu_as_map_buffer_ex_args>() as u64);
+        map(call, space, &call.copy_in_as(at)?)?;
+    }
+    Ok(())
 }

@@ -1,30 +1,22 @@
 //! GPU address spaces (docs/hardware/nvgpu-address-space.md#address-space).
 
-mod area;
-mod batch;
-mod map;
-mod regions;
-mod remap;
+pub(super) mod area;
+pub(super) mod map;
+pub(super) mod regions;
+pub(super) mod remap;
 
 use super::chip::ChipData;
-use super::dispatch::{Call, CopyBack, Reply, Row, Table, rows};
+use super::dispatch::{Call, Reply};
 use super::nvmap::Buffer;
-use crate::release::PerRelease;
 use crate::rule::Because;
-use area::Area;
-pub(super) use batch::LIMIT as BATCH_LIMIT;
-pub(super) use map::Mapped;
-use map::Mapping;
-use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tegra_hw::HwSpace;
 use tegra_mm::{Buddy, Extent, PageClass};
-use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA, nvgpu_alloc_as_args};
 use tegrarm_abi::nvgpu::r35::NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35;
-use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_kmd::Errno;
+use tegrarm_lock::Mutex;
 
 /// The size of small pages.
 pub(super) const PAGE: u64 = 4096;
@@ -34,31 +26,6 @@ const PDE: u64 = 2 << 20;
 const KERNEL_REGION: u64 = 4 << 30;
 /// The first GPU virtual address that is too high.
 const VA_LIMIT: u64 = 1 << 49;
-
-pub(super) static TABLE: Table<AddressSpace> = Table {
-    magic: NVGPU_AS_IOCTL_MAGIC as u8,
-    last: PerRelease { r35: NVGPU_AS_IOCTL_LAST, r36: NVGPU_AS_IOCTL_LAST, r39: NVGPU_AS_IOCTL_LAST_R39 },
-    max_arg: PerRelease {
-        r35: NVGPU_AS_IOCTL_MAX_ARG_SIZE as usize,
-        r36: NVGPU_AS_IOCTL_MAX_ARG_SIZE as usize,
-        r39: NVGPU_AS_IOCTL_MAX_ARG_SIZE_R39 as usize,
-    },
-    copy_back: CopyBack::Errno,
-    rows: rows! {
-        ALL NVGPU_AS_IOCTL_BIND_CHANNEL => bind_channel;
-        ALL NVGPU32_AS_IOCTL_ALLOC_SPACE => area::alloc_space_32;
-        ALL NVGPU_AS_IOCTL_FREE_SPACE => area::free_space;
-        ALL NVGPU_AS_IOCTL_UNMAP_BUFFER => map::unmap_buffer;
-        ALL NVGPU_AS_IOCTL_ALLOC_SPACE => area::alloc_space;
-        ALL NVGPU_AS_IOCTL_MAP_BUFFER_EX => map::map_buffer_ex;
-        ALL NVGPU_AS_IOCTL_GET_VA_REGIONS => regions::get_va_regions;
-        ALL NVGPU_AS_IOCTL_MAP_BUFFER_BATCH => batch::map_buffer_batch;
-        ALL NVGPU_AS_IOCTL_GET_SYNC_RO_MAP => regions::get_sync_ro_map;
-        R39 NVGPU_AS_IOCTL_GET_SYNC_RO_MAP_V2 => regions::get_sync_ro_map_v2;
-        ALL NVGPU_AS_IOCTL_MAPPING_MODIFY => map::mapping_modify;
-        ALL NVGPU_AS_IOCTL_REMAP => remap::remap;
-    },
-};
 
 /// A GPU address space. It lives for as long as its file or a bound channel.
 #[derive(Debug)]
@@ -82,15 +49,102 @@ struct Contents {
     areas: BTreeMap<u64, Area>,
     mappings: BTreeMap<u64, Mapping>,
     /// The dmabuf, its access, the kind and the address of every mapping, to find a mapping that can be used again.
-    by_buffer: BTreeSet<(map::Key, u64)>,
+    by_buffer: BTreeSet<(Key, u64)>,
     /// The address at which the syncpoint aperture is mapped read-only, after it was mapped.
     sync_ro: Option<u64>,
+}
+
+/// A reserved range.
+#[derive(Debug)]
+struct Area {
+    size: u64,
+    page_size: u64,
+    /// True if unmapped pages read as zero and drop writes.
+    sparse: bool,
+}
+
+/// Sparse pages.
+fn sparse_extent(va: u64, len: u64) -> Extent {
+    Extent { va, len, backing: None, offset: 0, writable: true }
+}
+
+/// One mapping that exists.
+#[derive(Debug)]
+struct Mapping {
+    size: u64,
+    key: Key,
+    flags: u32,
+    /// The number of MAP calls that returned it, minus the number of UNMAP calls.
+    refs: u32,
+    /// True if the program placed it inside an area, so that its address belongs to the area.
+    fixed: bool,
+    /// True if it was placed in a sparse area: its pages become sparse again, even if the area was freed before.
+    sparse: bool,
+    writable: bool,
+    /// Keeps the dmabuf alive.
+    buffer: Arc<Buffer>,
+}
+
+/// The identity of a dmabuf in a mapping: the buffer, and whether it may only be read.
+type BufferId = (u64, bool);
+
+fn buffer_id(buffer: &Buffer, read_only: bool) -> BufferId {
+    (buffer.serial, read_only)
+}
+
+/// The properties by which two mappings of one buffer count as the same: the dmabuf and the kind that was asked for.
+type Key = (BufferId, i16);
+
+impl Contents {
+    /// A free address for `size` bytes.
+    fn place(&mut self, space: &AddressSpace, size: u64) -> Option<u64> {
+        let class = space.class(size);
+        let len = if class == PageClass::Big { size.next_multiple_of(space.big_page) } else { size };
+        let split = self.user.len() > 1;
+        let allocator = if split && class == PageClass::Big { 1 } else { 0 };
+        self.user[allocator].alloc(len, class)
+    }
+
+    /// Whether a mapping lies in `start..end`.
+    fn overlaps(&self, start: u64, end: u64) -> bool {
+        self.mappings.range(..end).next_back().is_some_and(|(va, m)| va + m.size > start)
+    }
+
+    /// Drops one reference to a mapping. With the last one, the mapping is removed from the tables. If it lies in an
+    /// area, its address stays reserved.
+    fn put(&mut self, space: &AddressSpace, va: u64) -> Option<Mapping> {
+        let mapping = self.mappings.get_mut(&va)?;
+        mapping.refs -= 1;
+        if mapping.refs > 0 {
+            return None;
+        }
+        let mapping = self.mappings.remove(&va)?;
+        self.by_buffer.remove(&(mapping.key, va));
+        space.hw.update(|table| {
+            table.clear(va, va + mapping.size);
+            if mapping.sparse {
+                table.insert(sparse_extent(va, mapping.size));
+            }
+        });
+        if !mapping.fixed
+            && let Some(allocator) = AddressSpace::allocator(self, va)
+        {
+            allocator.free(va);
+        }
+        Some(mapping)
+    }
+
+    /// The area that contains `va`, with its start.
+    fn area(&self, va: u64) -> Option<(u64, &Area)> {
+        let (start, area) = self.areas.range(..=va).next_back()?;
+        (va < start + area.size).then_some((*start, area))
+    }
 }
 
 impl AddressSpace {
     /// ALLOC_AS: makes the checks of docs/hardware/nvgpu-address-space.md#alloc-as in order, and then the space.
     pub(super) fn create(call: &Call<'_>, args: &nvgpu_alloc_as_args) -> Reply<AddressSpace> {
-        let chip = call.kernel.chip;
+        let chip = call.board.chip;
         let big = u64::from(args.big_page_size);
         let unknown_big = big != 0 && (!big.is_power_of_two() || chip.available_big_pages & args.big_page_size == 0);
         let (start, end, split) = (args.va_range_start, args.va_range_end, args.va_range_split);
@@ -186,28 +240,4 @@ impl Drop for KernelMapping {
         self.space.hw.update(|table| table.remove(self.va));
         self.space.state.lock().kernel.free(self.va);
     }
-}
-
-/// The identity of a dmabuf in a mapping: the buffer, and whether it may only be read.
-pub(super) type BufferId = (u64, bool);
-
-fn buffer_id(buffer: &Buffer, read_only: bool) -> BufferId {
-    (buffer.serial, read_only)
-}
-
-/// Binds a channel. The binding is permanent: the reference to the address space lasts until the channel is freed.
-fn bind_channel(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_bind_channel_args) -> Reply {
-    call.channel(args.channel_fd as i32)?.bind_space(space)
-}
-
-/// Opens the `as` node, which gives an address space with pages of 64 KiB and a range of its own. A GPU without big
-/// pages refuses the open.
-pub(super) fn open_node(call: &Call<'_>) -> Result<std::os::fd::OwnedFd, Errno> {
-    let mut args: nvgpu_alloc_as_args = zerocopy::FromZeros::new_zeroed();
-    args.big_page_size = 64 << 10;
-    args.flags = NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA;
-    args.va_range_start = 64 << 20;
-    args.va_range_end = 1 << 37;
-    let space = AddressSpace::create(call, &args).map_err(|_| Errno::EINVAL)?;
-    call.kernel.anonymous("as", super::files::Object::Space(Arc::new(space)))
 }

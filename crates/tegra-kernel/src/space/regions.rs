@@ -10,7 +10,7 @@ use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_kmd::Errno;
 use zerocopy::IntoBytes;
 
-pub(super) fn get_va_regions(
+pub(crate) fn get_va_regions(
     call: &Call<'_>,
     space: &Arc<AddressSpace>,
     args: &mut nvgpu_as_get_va_regions_args,
@@ -36,26 +36,26 @@ pub(super) fn get_va_regions(
     Ok(())
 }
 
-pub(super) fn get_sync_ro_map(
+pub(crate) fn get_sync_ro_map(
     call: &Call<'_>,
     space: &Arc<AddressSpace>,
     args: &mut nvgpu_as_get_sync_ro_map_args,
 ) -> Reply {
-    args.base_gpuva = space.map_syncpoints(call.kernel.syncpoints.aperture()?)?;
+    args.base_gpuva = space.map_syncpoints(call.board.syncpoints.aperture()?)?;
     args.sync_size = SYNCPOINT_STRIDE as u32;
     args.num_syncpoints = syncpoint::COUNT;
     Ok(())
 }
 
 /// GET_SYNC_RO_MAP of r39, which has a region for each host1x. There is one host1x.
-pub(super) fn get_sync_ro_map_v2(
+pub(crate) fn get_sync_ro_map_v2(
     call: &Call<'_>,
     space: &Arc<AddressSpace>,
     args: &mut nvgpu_as_get_sync_ro_map_v2_args,
 ) -> Reply {
     args.num_syncpoint_regions = 1;
     args.regions[0] = nvgpu_as_syncpoint_region_description {
-        base_gpuva: space.map_syncpoints(call.kernel.syncpoints.aperture()?)?,
+        base_gpuva: space.map_syncpoints(call.board.syncpoints.aperture()?)?,
         sync_size: SYNCPOINT_STRIDE as u32,
         num_syncpoints: syncpoint::COUNT,
     };

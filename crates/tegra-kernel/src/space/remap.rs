@@ -1,13 +1,13 @@
 //! REMAP: points pages of a sparse area at pages of buffers (docs/hardware/nvgpu-address-space.md#remap).
 
-use super::area::sparse_extent;
-use super::{AddressSpace, Contents};
+use super::{AddressSpace, Contents, sparse_extent};
 use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
 use std::sync::Arc;
 use tegra_mm::Extent;
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_kmd::Errno;
+use zerocopy::IntoBytes;
 
 /// The page sizes that an operation may name.
 const PAGE_SIZES: [(u32, u64); 3] = [
@@ -28,7 +28,7 @@ struct Step {
 
 /// Checks all operations before the first takes effect. The number of operations that are done is returned even on
 /// error.
-pub(super) fn remap(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_remap_args) -> Reply {
+pub(crate) fn remap(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu_as_remap_args) -> Reply {
     call.copy_back_always.set(true);
     let count = std::mem::take(&mut args.num_ops);
     if count == 0 {
@@ -53,6 +53,22 @@ pub(super) fn remap(call: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvgpu
             args.num_ops += 1;
         }
     });
+    drop(state);
+    write_back(call, args, &ops)
+}
+
+/// Writes each operation back as the driver does: the kinds are its own, and every other field is that of the last
+/// operation.
+fn write_back(call: &Call<'_>, args: &mut nvgpu_as_remap_args, ops: &[nvgpu_as_remap_op]) -> Reply {
+    let Some(last) = ops.last() else { return Ok(()) };
+    for (i, op) in (0..).zip(ops) {
+        let back = nvgpu_as_remap_op { compr_kind: op.compr_kind, incompr_kind: op.incompr_kind, ..*last };
+        let at = args.ops.wrapping_add(u64::from(i) * size_of::<nvgpu_as_remap_op>() as u64);
+        if let Err(error) = call.copy_out(at, back.as_bytes()) {
+            args.num_ops = i;
+            return Err(error);
+        }
+    }
     Ok(())
 }
 
@@ -73,13 +89,15 @@ fn page_size(op: &nvgpu_as_remap_op) -> Result<u64, Errno> {
     size.map(|(_, size)| *size).ok_or_else(|| Errno::EINVAL.because("the flags name no page size, or more than one"))
 }
 
+/// Plans one operation. Pages in the address space have the size of the area's pages, whatever size the operation names.
+/// Only the bounds of the buffer are checked with the size that the operation names, as in the driver.
 fn step(call: &Call<'_>, op: &nvgpu_as_remap_op, page: u64, area: std::ops::Range<u64>) -> Reply<Step> {
-    let bytes = |pages: u64| pages.checked_mul(page).ok_or(Errno::EINVAL);
-    let (va, len, offset) = (bytes(op.virt_offset_in_pages)?, bytes(op.num_pages)?, bytes(op.mem_offset_in_pages)?);
+    let named = page_size(op)?;
+    let bytes = |pages: u64, page: u64| pages.checked_mul(page).ok_or(Errno::EINVAL);
+    let (va, len) = (bytes(op.virt_offset_in_pages, page)?, bytes(op.num_pages, page)?);
     let end = va.checked_add(len).ok_or(Errno::EINVAL)?;
-    if page_size(op)? != page || len == 0 || va < area.start || end > area.end {
-        let rule = "an operation has another page size than the first, is empty, or leaves the area of the first";
-        return Err(Errno::EINVAL.because(rule).into());
+    if len == 0 || va < area.start || end > area.end {
+        return Err(Errno::EINVAL.because("an operation is empty, or leaves the area of the first").into());
     }
     if op.mem_handle == 0 {
         let clean = op.compr_kind == -1 && op.incompr_kind == -1 && op.mem_offset_in_pages == 0;
@@ -92,10 +110,15 @@ fn step(call: &Call<'_>, op: &nvgpu_as_remap_op, page: u64, area: std::ops::Rang
         return Err(Errno::EINVAL.because("the dmabuf is read-only, and the flags lack ACCESS_NO_WRITE").into());
     }
     let buffer = dmabuf.buffer;
-    if offset.checked_add(len).is_none_or(|end| end > buffer.size) {
-        return Err(Errno::EINVAL.because("an operation reaches beyond the end of its buffer").into());
+    // No page beyond the buffer is mapped either, if the operation names smaller pages than the area has.
+    for page in [named, page] {
+        let end = bytes(op.mem_offset_in_pages, page)?.checked_add(bytes(op.num_pages, page)?);
+        if end.is_none_or(|end| end > buffer.size) {
+            return Err(Errno::EINVAL.because("an operation reaches beyond the end of its buffer").into());
+        }
     }
+    let offset = bytes(op.mem_offset_in_pages, page)? as usize;
     let writable = op.flags & NVGPU_AS_REMAP_OP_FLAGS_ACCESS_NO_WRITE == 0;
-    let extent = Extent { va, len, backing: Some(buffer.pages()?), offset: offset as usize, writable };
+    let extent = Extent { va, len, backing: Some(buffer.pages()?), offset, writable };
     Ok(Step { va, len, extent })
 }

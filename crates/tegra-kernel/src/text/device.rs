@@ -3,30 +3,7 @@
 
 use crate::Kernel;
 use crate::ctrl::time::host_ns;
-use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_kmd::Errno;
-
-/// The state of the attributes.
-#[derive(Debug)]
-pub(crate) struct DeviceState {
-    /// Whether the GPU may lose its power when it is idle, and after how many milliseconds. Here it never does.
-    railgating: Mutex<(bool, u32)>,
-    /// True after the first graphics context was made.
-    golden_image: AtomicBool,
-}
-
-impl Default for DeviceState {
-    fn default() -> Self {
-        DeviceState { railgating: Mutex::new((true, 500)), golden_image: AtomicBool::new(false) }
-    }
-}
-
-impl DeviceState {
-    pub(crate) fn context_made(&self) {
-        self.golden_image.store(true, Ordering::Relaxed);
-    }
-}
 
 /// One attribute.
 #[derive(Clone, Copy)]
@@ -79,25 +56,26 @@ impl Attribute {
     }
 
     pub(super) fn read(self, kernel: &Kernel) -> String {
-        let (slices, (railgating, delay)) = (kernel.scheduling.timeslices(), *kernel.device.railgating.lock());
+        let (slices, (railgating, delay)) =
+            (kernel.nodes.groups.scheduling.timeslices(), *kernel.board.device.railgating.lock());
         match self {
             Attribute::PoweredOn => "on\n".to_owned(),
             Attribute::RailgateEnable => format!("{}\n", u8::from(railgating)),
             Attribute::RailgateDelay => format!("{delay}\n"),
             Attribute::IsRailgated => "no\n".to_owned(),
-            Attribute::Load => format!("{}\n", kernel.hw.load.thousandths(host_ns())),
-            Attribute::GoldenImage => format!("{}\n", u8::from(kernel.device.golden_image.load(Ordering::Relaxed))),
-            Attribute::GpcMask => format!("{}\n", kernel.chip.gpc_mask()),
-            Attribute::FbpMask => format!("{:#x}\n", kernel.chip.fbp_mask),
+            Attribute::Load => format!("{}\n", kernel.board.hw.load.thousandths(host_ns())),
+            Attribute::GoldenImage => format!("{}\n", u8::from(kernel.board.device.has_golden_image())),
+            Attribute::GpcMask => format!("{}\n", kernel.board.chip.gpc_mask()),
+            Attribute::FbpMask => format!("{:#x}\n", kernel.board.chip.fbp_mask),
             Attribute::TpcMask => {
-                let gpcs = (0..).step_by(kernel.chip.tpc_per_gpc as usize).zip(kernel.chip.tpc_masks);
+                let gpcs = (0..).step_by(kernel.board.chip.tpc_per_gpc as usize).zip(kernel.board.chip.tpc_masks);
                 format!("{:#x}\n", gpcs.fold(0, |all, (shift, tpcs)| all | tpcs << shift))
             }
             Attribute::TpcGating => format!("{TPC_GATING}\n"),
             Attribute::ShortestSlice => format!("{}\n", slices.start()),
             Attribute::LongestSlice => format!("{}\n", slices.end()),
-            Attribute::Faults => kernel.hw.faults.text(),
-            Attribute::Checks => kernel.hw.checks.take(),
+            Attribute::Faults => kernel.board.hw.faults.text(),
+            Attribute::Checks => kernel.board.hw.checks.take(),
         }
     }
 
@@ -106,21 +84,21 @@ impl Attribute {
     pub(super) fn write(self, kernel: &Kernel, text: &str) -> Result<(), Errno> {
         let number = text.trim_end_matches('\n').parse::<u64>().map_err(|_| Errno::EINVAL);
         match self {
-            Attribute::RailgateEnable => kernel.device.railgating.lock().0 = number? != 0,
+            Attribute::RailgateEnable => kernel.board.device.railgating.lock().0 = number? != 0,
             Attribute::RailgateDelay => {
-                let mut railgating = kernel.device.railgating.lock();
+                let mut railgating = kernel.board.device.railgating.lock();
                 if let (true, Ok(delay)) = (railgating.0, text.trim().parse::<u32>()) {
                     railgating.1 = delay;
                 }
             }
             Attribute::TpcGating if number? == TPC_GATING => {}
-            Attribute::TpcGating if kernel.device.golden_image.load(Ordering::Relaxed) => return Err(Errno::EBUSY),
+            Attribute::TpcGating if kernel.board.device.has_golden_image() => return Err(Errno::EBUSY),
             Attribute::TpcGating => {
                 tracing::error!("tpc_pg_mask is not simulated: choose a module with other TPCs");
                 return Err(Errno::EINVAL);
             }
-            Attribute::ShortestSlice => kernel.scheduling.set_shortest_timeslice(number?)?,
-            Attribute::LongestSlice => kernel.scheduling.set_longest_timeslice(number?)?,
+            Attribute::ShortestSlice => kernel.nodes.groups.scheduling.set_shortest_timeslice(number?)?,
+            Attribute::LongestSlice => kernel.nodes.groups.scheduling.set_longest_timeslice(number?)?,
             _ => return Err(Errno::EACCES),
         }
         Ok(())

@@ -19,7 +19,6 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 use nix::sys::stat::{SFlag, fstat};
-use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -28,6 +27,7 @@ use tegra_kernel::Kernel;
 use tegra_kernel::budget::{Budgets, Resource, Share};
 use tegra_kernel::process::FileId;
 use tegra_mm::{Kept, memfd};
+use tegrarm_lock::Mutex;
 
 /// A report comes shortly before the open file ends. For this time after a report, a file that has not ended is looked
 /// at again.

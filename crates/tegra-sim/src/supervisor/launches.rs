@@ -6,7 +6,6 @@
 
 use super::processes::descendants;
 use super::{Supervisor, sys};
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::os::fd::OwnedFd;
@@ -14,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tegra_gpu::Gpu;
 use tegrarm_kmd::Errno;
+use tegrarm_lock::Mutex;
 
 /// The path that a supervised program opens.
 pub const PATH: &str = "/dev/tegrarm-sim/launches";

@@ -37,7 +37,6 @@ pub use run::{Options, run};
 use adopt::Adopted;
 use closes::Closes;
 use nix::sys::resource::{Resource, getrlimit};
-use parking_lot::Mutex;
 use repeat::Unheard;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,6 +46,7 @@ use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_CH
 use tegrarm_abi::nvgpu::profiler::*;
 use tegrarm_abi::nvgpu::tsg::{NVGPU_TSG_IOCTL_BIND_SCHEDULING_DOMAIN, NVGPU_TSG_IOCTL_DELETE_SUBCONTEXT};
 use tegrarm_kmd::{Errno, Node};
+use tegrarm_lock::Mutex;
 use tree::Tree;
 use waiting::Waiting;
 use writers::Writers;

@@ -90,7 +90,12 @@ mod tests {
         let id = FileId::of(&one).unwrap();
         assert!(Sockets::now().have(id));
         drop(one);
-        assert!(!Sockets::now().have(id));
+        // A test beside this one that starts a program gives it a copy of the descriptor for a moment.
+        let mut looks = 0..1000;
+        while Sockets::now().have(id) {
+            looks.next().expect("the socket ends with its last descriptor");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         drop(other);
     }
 }

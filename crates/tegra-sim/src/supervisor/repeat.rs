@@ -5,8 +5,8 @@
 //! the first.
 
 use super::sys::{Notification, Reply};
-use parking_lot::{Condvar, Mutex};
 use std::collections::{HashSet, VecDeque};
+use tegrarm_lock::{Condvar, Mutex};
 
 /// The number of answers that are remembered. More callers are not interrupted at the same time.
 const REMEMBERED: usize = 256;

@@ -7,7 +7,6 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::{FileStat, fstatat};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
-use parking_lot::Mutex;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -16,6 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tegra_kernel::process::{FileId, Process, Vma};
 use tegra_mm::Backing;
 use tegrarm_kmd::{Errno, maps};
+use tegrarm_lock::Mutex;
 
 /// The process of a trapped call, with its memory and its descriptors. It is valid while the call waits.
 #[derive(Debug)]

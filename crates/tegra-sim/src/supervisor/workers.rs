@@ -10,7 +10,6 @@ use super::repeat::{self, Answer, Unheard};
 use super::sys::{self, Notification, Reply};
 use super::target::{Target, thread_group};
 use super::waiting::Waiting;
-use parking_lot::Mutex;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tegra_kernel::budget::Resource;
 use tegrarm_kmd::Errno;
+use tegrarm_lock::Mutex;
 
 /// The least and the greatest number of threads. With fewer threads, one call would delay all others.
 const FEWEST_THREADS: usize = 4;

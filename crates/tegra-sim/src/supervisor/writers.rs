@@ -5,13 +5,13 @@ use super::Supervisor;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io::{ErrorKind, PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use tegra_kernel::budget::{Resource, Share};
+use tegrarm_lock::Mutex;
 
 /// Linux takes a page from one write to such a file. A longer line is more than one write.
 const PAGE: usize = 4096;

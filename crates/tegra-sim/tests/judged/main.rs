@@ -31,6 +31,11 @@ fn replay(name: &str) -> usize {
 }
 
 #[test]
+fn channels_groups_and_malformed_calls_answer_as_the_driver_of_r36() {
+    assert!(replay("channels-r36.txt") > 1000);
+}
+
+#[test]
 fn address_spaces_answer_as_the_driver_of_r36() {
     assert!(replay("spaces-r36.txt") > 1000);
 }

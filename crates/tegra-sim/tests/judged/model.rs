@@ -1,10 +1,13 @@
 //! The simulated kernel as a player of programs.
 
 use crate::program::{Answer, Behind, Ioctl, Run, Slot, Step};
+use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use tegra_kernel::SimConfig;
 use tegra_kernel::process::FileId;
 use tegra_sim::SimKmd;
+use tegrarm_abi::nvgpu::address_space::{NVGPU_AS_IOCTL_REMAP, nvgpu_as_remap_op};
+use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::{Arg, Errno, Kmd, Node};
 use zerocopy::{FromZeros, IntoBytes};
@@ -146,7 +149,7 @@ impl Model {
                     None => Behind::Kernel,
                 },
             };
-            let offset = if behind == Behind::Sparse { 0 } else { extent.offset as u64 };
+            let offset = if matches!(behind, Behind::Sparse | Behind::Kernel) { 0 } else { extent.offset as u64 };
             Run { va: extent.va, len: extent.len, behind, offset, writable: extent.writable }.push(&mut runs);
         }
         runs
@@ -183,8 +186,24 @@ pub fn play(
         Some(fd)
     });
     put(&mut bytes, &call.fds, &|_| 0);
+    let flags = offset_of!(nvgpu_channel_setup_bind_args, flags);
+    if call.request == NVGPU_IOCTL_CHANNEL_SETUP_BIND
+        && u32::from_le_bytes(bytes[flags..][..4].try_into().expect("four bytes"))
+            & NVGPU_CHANNEL_SETUP_BIND_FLAGS_USERMODE_SUPPORT
+            == 0
+    {
+        // In kernel mode the driver returns here what was on its stack.
+        bytes[offset_of!(nvgpu_channel_setup_bind_args, work_submit_token)..][..4].fill(0);
+        bytes[offset_of!(nvgpu_channel_setup_bind_args, gpfifo_gpu_va)..][..24].fill(0);
+    }
     for (piece, memory) in call.pieces.iter().zip(&mut pieces) {
         put(memory, &piece.fds, &|_| 0);
+        if call.request == NVGPU_AS_IOCTL_REMAP {
+            // REMAP can write the descriptor of one operation into another one.
+            for op in memory.chunks_exact_mut(size_of::<nvgpu_as_remap_op>()) {
+                op[offset_of!(nvgpu_as_remap_op, mem_handle)..][..4].fill(0);
+            }
+        }
         if let Some(place) = bytes.get_mut(piece.at..piece.at + 8) {
             place.fill(0);
         }

@@ -74,7 +74,7 @@ impl Run {
         if let Some(last) = runs.last_mut()
             && last.va + last.len == self.va
             && (last.behind, last.writable) == (self.behind, self.writable)
-            && (self.behind == Behind::Sparse || last.offset + last.len == self.offset)
+            && (matches!(self.behind, Behind::Sparse | Behind::Kernel) || last.offset + last.len == self.offset)
         {
             last.len += self.len;
             return;

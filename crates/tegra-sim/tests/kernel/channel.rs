@@ -162,41 +162,40 @@ fn rule_7_7_a_channel_has_one_syncpoint() {
     assert_eq!(get(&next).1, 17);
 }
 
-/// The end of a channel lets all waiters for its syncpoint continue although there was no fault, and the next owner of
-/// the syncpoint begins with the value that is left. This happens once in a channel's life, so not again after a
-/// recovery.
+/// The end of a channel in a group lets all waiters for its syncpoint continue although there was no fault, and the next
+/// owner of the syncpoint begins with the value that is left. The driver adds to it when the channel leaves its group,
+/// and once more if the channel was alive. A channel that is in no group adds nothing.
 #[test]
 fn rule_7_7_a_closed_channels_syncpoint_moves_on() {
-    for (board, step) in [(Board::r35(), 0x10000), (Board::new(), 1000), (Board::r39(), 1000)] {
-        let space = board.space();
-        let max = |channel: &File| {
-            let mut get = args::<nvgpu_get_user_syncpoint_args>(|_| ());
-            channel.ioctl(NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, &mut get).unwrap();
-            (get.syncpoint_id, get.syncpoint_max)
-        };
-        for turn in 0..3 {
-            let channel = board.channel();
-            bind_space(&space, &channel).unwrap();
-            assert_eq!(max(&channel), (17, turn * step));
-        }
-        // A syncpoint that no program asked for does not change.
-        drop(board.channel());
-        let channel = board.channel();
-        bind_space(&space, &channel).unwrap();
-        assert_eq!(max(&channel), (17, 3 * step));
-    }
-    let board = Board::new();
-    let rig = board.rig();
     let max = |channel: &File| {
         let mut get = args::<nvgpu_get_user_syncpoint_args>(|_| ());
         channel.ioctl(NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, &mut get).unwrap();
-        get.syncpoint_max
+        (get.syncpoint_id, get.syncpoint_max)
     };
-    assert_eq!(max(&rig.channel), 0);
+    for (board, step) in [(Board::r35(), 0x10000), (Board::new(), 1000), (Board::r39(), 1000)] {
+        let space = board.space();
+        let tsg = File::open(&board.kmd, Node::Tsg, "/dev/nvgpu/igpu0/tsg").unwrap();
+        for turn in 0..3 {
+            let channel = board.bound_channel(&space, &tsg, 0);
+            assert_eq!(max(&channel), (17, turn * 2 * step));
+        }
+        // Neither a channel in no group nor a syncpoint that no program asked for changes the value.
+        for _ in 0..2 {
+            let channel = board.channel();
+            bind_space(&space, &channel).unwrap();
+            assert_eq!(max(&channel), (17, 6 * step));
+        }
+        drop(board.channel());
+        assert_eq!(max(&board.bound_channel(&space, &tsg, 0)), (17, 6 * step));
+    }
+    let board = Board::new();
+    let rig = board.rig();
+    assert_eq!(max(&rig.channel), (17, 0));
     force_reset(&rig.channel);
-    assert_eq!(max(&rig.channel), 1000);
+    assert_eq!(max(&rig.channel), (17, 1000));
     drop(rig.channel);
-    assert_eq!(max(&board.bound_channel(&rig.space, &rig.tsg, rig.veid)), 1000);
+    let veid = board.subcontext(&rig.tsg, &rig.space).unwrap();
+    assert_eq!((veid, max(&board.bound_channel(&rig.space, &rig.tsg, veid))), (rig.veid, (17, 2000)));
 }
 
 /// Variant D of test_channel_variants: a ring of 3 MiB froze a board whose kernel has a range that begins 2 MiB below

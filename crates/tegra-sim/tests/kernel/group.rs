@@ -86,6 +86,7 @@ fn rule_6_unbind_makes_a_channel_unserviceable() {
     assert_eq!(unbind(&rig.tsg), Ok(0));
     assert_eq!(timedout(&rig.channel), 1);
     assert_eq!(unbind(&rig.tsg), Err(Errno::EINVAL));
+    // The subcontext stays.
     bind_tsg(&rig.tsg, &rig.channel, rig.veid).unwrap();
     assert_eq!(timedout(&rig.channel), 0);
 }

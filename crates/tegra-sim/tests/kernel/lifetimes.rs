@@ -3,6 +3,7 @@
 
 use crate::support::*;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use std::cell::RefCell;
 use std::os::fd::AsFd;
 
 #[test]
@@ -112,4 +113,35 @@ fn rule_2_2_a_channel_keeps_its_group_and_its_space() {
     assert_eq!((census().tsgs, census().memory), (1, 4096));
     drop(rig.channel);
     assert_eq!((census().tsgs, census().memory), (0, 0));
+}
+
+/// A variable of a thread that uses its board once more when the thread ends.
+struct AtEnd(RefCell<Option<Board>>);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        let board = self.0.take().expect("the thread gave it a board");
+        assert_eq!(board.alloc(1 << 20).unwrap_err(), Errno::EINVAL, "a handle that does not exist");
+        let rig = board.rig();
+        assert_eq!(bind_space(&rig.space, &rig.channel).unwrap_err(), Errno::EINVAL, "it is bound");
+        drop((rig, board));
+    }
+}
+
+thread_local! {
+    static AT_END: AtEnd = const { AtEnd(RefCell::new(None)) };
+}
+
+/// Memory that a thread holds until its end is freed when the variables of the thread end, the kernel's own among them.
+#[test]
+fn a_thread_that_ends_can_call_and_close() {
+    let ended = std::thread::spawn(|| {
+        // The variable is used before the kernel's, so that it ends after them.
+        AT_END.with(|kept| assert!(kept.0.borrow().is_none()));
+        let board = Board::new();
+        let held = board.buffer(4096);
+        assert!(board.alloc(held.handle).is_err(), "it has memory");
+        AT_END.with(|kept| kept.0.replace(Some(board)));
+    });
+    ended.join().expect("the thread ends without a panic");
 }

@@ -1,7 +1,7 @@
 //! Finds imports that the layers do not allow.
 
 use crate::rules::{ModuleRule, OnlyRule, Rules};
-use crate::sources::{Crate, Target};
+use crate::sources::{Crate, Target, name_of};
 use std::collections::BTreeSet;
 
 /// One sentence for each import that is not allowed.
@@ -91,9 +91,11 @@ fn modules(of: &Crate, rule: &ModuleRule) -> Vec<String> {
 /// Finds modules that import something that only other modules may import.
 fn importers(of: &Crate, rule: &OnlyRule) -> Vec<String> {
     let own = rule.imported.strip_prefix(&format!("{}::", rule.name));
+    // Another crate, or a module of it.
+    let other: Vec<String> = rule.imported.replace('-', "_").split("::").map(str::to_owned).collect();
     let is_meant = |target: Target| match (own, target) {
         (Some(own), Target::Module(place)) => place.first().is_some_and(|first| first == own),
-        (None, Target::Crate(name)) => name == rule.imported.replace('-', "_"),
+        (None, Target::Crate(path)) => path.starts_with(&other),
         _ => false,
     };
     let mut found = vec![];
@@ -103,8 +105,9 @@ fn importers(of: &Crate, rule: &OnlyRule) -> Vec<String> {
         if own == Some(module) {
             continue;
         }
-        // The root may pass on names of all its modules.
-        let used_here = imports.iter().filter(|import| own.is_none() || !(place.is_empty() && import.passed_on));
+        // The root may pass on names of all modules.
+        let is_crate = other.len() == 1;
+        let used_here = imports.iter().filter(|import| is_crate || !(place.is_empty() && import.passed_on));
         if used_here.filter_map(|import| of.resolve(place, import)).any(is_meant) {
             used.insert(module);
             if !rule.by.iter().any(|allowed| allowed == module) {
@@ -122,10 +125,6 @@ fn importers(of: &Crate, rule: &OnlyRule) -> Vec<String> {
         idle.map(|module| format!("{}: {module} does not import {}, as its row says", rule.name, rule.imported)),
     );
     found
-}
-
-fn name_of(place: &[String]) -> String {
-    if place.is_empty() { "the root".to_owned() } else { place.join("::") }
 }
 
 #[cfg(test)]
@@ -221,6 +220,32 @@ mod tests {
     fn a_crate_in_the_wrong_module_is() {
         assert_eq!(found("left", "use low::Thing;"), ["high: left imports low, which only others may"]);
         assert_eq!(found("base", ""), ["high: base does not import low, as its row says"]);
+    }
+
+    #[test]
+    fn a_module_of_another_crate_in_the_wrong_module_is() {
+        let page = PAGE.to_owned() + "| `low::deep` | `high` | `left` |\n";
+        let found = |at, text| violations(&crates((at, text), &[]), &Rules::read(&page));
+        let expected = "high: right imports low::deep, which only others may";
+        let crate_alone = "high: right imports low, which only others may";
+        let idle = "high: left does not import low::deep, as its row says";
+        assert_eq!(found("right", "use low::deep::Thing;"), [crate_alone, expected, idle]);
+        assert_eq!(found("right", "use low::shallow::Thing;"), [crate_alone, idle], "another module");
+        let through_root = violations(
+            &[
+                Crate { name: "low".to_owned(), ..Crate::default() },
+                Crate { name: "high".to_owned(), imports: ["low".to_owned()].into(), ..Crate::default() }.with_files(
+                    [("", "mod base; pub use low::deep;"), ("base", "use crate::deep::Thing;")].map(|(at, text)| {
+                        (at.split("::").filter(|n| !n.is_empty()).map(str::to_owned).collect(), text.to_owned())
+                    }),
+                ),
+            ],
+            &Rules { only: Rules::read(&page).only, ..Rules::default() },
+        );
+        assert!(
+            through_root.contains(&"high: base imports low::deep, which only others may".to_owned()),
+            "{through_root:?}"
+        );
     }
 
     #[test]

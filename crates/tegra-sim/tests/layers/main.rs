@@ -1,6 +1,7 @@
 //! Every crate and every module keeps to its layer in `docs/layers.md`.
 
 mod check;
+mod circles;
 mod imports;
 mod rules;
 mod sources;
@@ -18,6 +19,14 @@ fn every_import_points_down() {
     assert!(files > 300, "only {files} source files were found");
     let found = check::violations(&crates, &rules);
     assert!(found.is_empty(), "docs/layers.md does not allow:\n{}", found.join("\n"));
+}
+
+/// Few files can only be understood together.
+#[test]
+fn no_circle_of_files_is_large() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let found = circles::violations(&sources::workspace(&root));
+    assert!(found.is_empty(), "docs/layers.md allows ten files:\n{}", found.join("\n"));
 }
 
 /// The page must contain the rules for which the layout exists, so that an edit of the page cannot lose them.

@@ -25,8 +25,8 @@ pub struct Crate {
 pub enum Target {
     /// The module of the same crate that defines the name.
     Module(Place),
-    /// Another crate, by its name in code.
-    Crate(String),
+    /// A path of another crate, whose first name is that of the crate in code.
+    Crate(Vec<String>),
 }
 
 impl Crate {
@@ -48,7 +48,8 @@ impl Crate {
 
     /// Whether a module has this place. A module that has no file but a folder of children counts too.
     fn is_module(&self, place: &[String]) -> bool {
-        self.files.keys().any(|known| known.starts_with(place))
+        // The places that begin with this one follow it in the map's order.
+        self.files.range(place.to_vec()..).next().is_some_and(|(known, _)| known.starts_with(place))
     }
 
     /// Finds what an import in the file at `from` leads to. The result is `None` for a path of `std`, or of names that
@@ -73,7 +74,7 @@ impl Crate {
             child if self.is_module(&[&here[..], &[child.to_owned()]].concat()) => {
                 [&here[..], &import.path[..]].concat()
             }
-            other => return Some(Target::Crate(other.to_owned())),
+            _ => return Some(Target::Crate(import.path.clone())),
         };
         let depth = (0..=path.len()).rev().find(|n| self.is_module(&path[..*n]))?;
         let place = path[..depth].to_vec();
@@ -88,6 +89,11 @@ impl Crate {
         let mut imports = self.files.get(place)?.iter().filter(|import| import.passed_on && import.inside.is_empty());
         imports.find(|import| import.path.last().is_some_and(|last| last == name) && import.path != ["self", name])
     }
+}
+
+/// The name of a place in a message.
+pub fn name_of(place: &[String]) -> String {
+    if place.is_empty() { "the root".to_owned() } else { place.join("::") }
 }
 
 /// All packages of the workspace whose root is `root`.
@@ -173,7 +179,7 @@ mod tests {
         assert_eq!(resolved("b", "mod tests { use super::c::Z; }"), module("b::c"));
         assert_eq!(resolved("b", "use crate::Thing;"), module("a"), "passed on by the root");
         assert_eq!(resolved("b", "use crate::Root;"), module(""));
-        assert_eq!(resolved("b", "use other_crate::a::X;"), Some(Target::Crate("other_crate".to_owned())));
+        assert_eq!(resolved("b", "use other_crate::a::X;"), Some(Target::Crate(place("other_crate::a::X"))));
     }
 
     #[test]

@@ -6,11 +6,11 @@ use crate::forked::Forked;
 use crate::pointers::{give, present};
 use crate::result::Answer;
 use crate::session::device;
-use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tegrarm_lock::{Condvar, Mutex};
 
 type Set = *mut c_void;
 

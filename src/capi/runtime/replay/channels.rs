@@ -7,9 +7,9 @@ use super::super::opaque::tegrarm_replay;
 use super::super::pointers::{extended, give_any, present};
 use crate::runtime::memory::place::{Place, Width};
 use crate::runtime::replay::{Counter, RingPlaces, Source, Value};
-use crate::status::{RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// A channel of the caller. Set `size` to `sizeof(struct tegrarm_replay_channel)`. Later versions only append fields.
 #[repr(C)]

@@ -14,9 +14,9 @@ use super::pointers::{give, give_any, present};
 use crate::runtime::device::queue_ref::QueueRef;
 use crate::runtime::memory::place::Place;
 use crate::runtime::replay::{self, Replay};
-use crate::status::{RmResult, fail};
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// The number of nanoseconds for which a wait for a replay reads in a loop before it sleeps. `tegrarm_replay_spin`
 /// changes it.

@@ -9,9 +9,9 @@ use super::super::pointers::{give_any, present};
 use crate::runtime::channel::Plan;
 use crate::runtime::memory::place::Place;
 use crate::runtime::replay::Copy;
-use crate::status::{RmResult, fail};
 use std::ffi::c_void;
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::status::{RmResult, fail};
 
 /// Records a launch. The arguments mean the same as those of `tegrarm_launch`; the queue is the replay's own, which has the
 /// default priority. If `launch` is not NULL, `*launch` is the number of the launch in the replay, from 0.

@@ -4,7 +4,6 @@
 
 mod turn;
 
-use crate::rm::syncpoints::SyncPoint;
 use crate::runtime::channel::fence_thread::FenceThread;
 use crate::runtime::channel::profile::{Record, Records};
 use crate::runtime::channel::timeline::Timeline;
@@ -19,14 +18,15 @@ use crate::runtime::launch::Launch;
 use crate::runtime::launch::images::LaunchImages;
 use crate::runtime::launch::params::Home;
 use crate::runtime::memory::{Memory, Span, Writer};
-use crate::runtime::modules::cubin::Kernel;
-use crate::runtime::modules::cubin::kernel::{DEFAULT_STACK, STACK_RESERVE};
-use crate::status::{RmError, RmResult, fail};
-use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tegrarm_abi::rm::status::*;
+use tegrarm_images::cubin::Kernel;
+use tegrarm_images::cubin::kernel::{DEFAULT_STACK, STACK_RESERVE};
+use tegrarm_lock::{Mutex, RwLock};
+use tegrarm_rm::rm::syncpoints::SyncPoint;
+use tegrarm_rm::status::{RmError, RmResult, fail};
 
 /// The local memory per thread with which every queue starts: CUDA's default stack, and what the ABI keeps for itself.
 pub const FIRST_LOCAL: u32 = DEFAULT_STACK + STACK_RESERVE;

@@ -4,8 +4,8 @@ use super::{Queue, Work};
 use crate::runtime::launch::Launch;
 use crate::runtime::launch::images::{LaunchImages, Next};
 use crate::runtime::memory::Span;
-use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
+use tegrarm_lock::MutexGuard;
 
 /// The turn of one launch. No other work gets between.
 pub struct Turn<'a> {

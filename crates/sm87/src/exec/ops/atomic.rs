@@ -103,10 +103,10 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             return misaligned(env, u, "atomic", at, len);
         }
         let target = if shared {
-            match env.shared.get(at as u32, len) {
+            match env.memory.shared.get(at as u32, len) {
                 Some(p) => Target::Memory(p),
                 None => {
-                    let size = env.shared.bytes();
+                    let size = env.memory.shared.bytes();
                     return out_of_range(env, u, "atomic on shared memory", at as u32, size);
                 }
             }

@@ -44,14 +44,11 @@ fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let text = format!("barrier {n} with {count} threads, not a multiple of 32");
         return env.warp_error(u, WarpError::IllegalParameter, text);
     }
-    env.meeting |= 1 << n;
-    let barrier = &mut env.barriers[n];
-    barrier.expect(count);
+    let barrier = env.barriers.name(n, count);
     if !waits(u) {
         // A warp counts when all of its lanes have arrived.
         if w.arrives(n, exec) {
-            barrier.arrivals += 1;
-            env.barrier_news = true;
+            env.barriers.arrive(n);
         }
         return Flow::Next;
     }

@@ -6,22 +6,13 @@ use crate::exec::env::{Env, WarpError};
 use crate::exec::groups::Wait;
 use crate::exec::live::Rows;
 use crate::exec::lower::{Lower, Refused};
-use crate::exec::rows::{Dst, Src, pred};
+use crate::exec::places::NOWHERE;
+use crate::exec::rows::{Dst, Pred, Src, pred};
 use crate::exec::simd::Simd;
-use crate::exec::uop::{Flow, Handlers, Pred, Uop};
+use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::{Op, Row};
 use std::sync::atomic::{Ordering, fence};
-
-/// The index in the image of the target that is `field` words after this instruction. If the target lies outside of the
-/// image, the result is the image's end, whose micro-op asks for more code.
-fn relative(l: &Lower<'_>, field: i64) -> Result<u32, Refused> {
-    let offset = field * 4;
-    if offset % 16 != 0 {
-        return Err(Refused("misaligned branch target"));
-    }
-    Ok((i64::from(l.at) + 1 + offset / 16) as u32)
-}
 
 /// Moves the lanes `taken` to `target`, and the others to the next instruction.
 #[inline(always)]
@@ -39,12 +30,18 @@ fn branch(w: &mut Warp, u: &Uop, taken: u32, target: u32) -> Flow {
     Flow::Jump
 }
 
+/// Asks for the code at the target of a branch, which is not in the image.
+#[cold]
+fn leave(env: &mut Env<'_>, u: &Uop) -> Flow {
+    env.outcome.extend = env.image.sends_to(u.at).map_or(0, |place| env.address(place));
+    Flow::Extend
+}
+
 fn bra(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    if u.imm >= env.image_len {
-        env.extend = env.pc(u.imm);
-        return Flow::Extend;
-    }
     let taken = exec & w.pred(u.ps);
+    if u.imm == NOWHERE && taken != 0 {
+        return leave(env, u);
+    }
     branch(w, u, taken, u.imm)
 }
 
@@ -52,14 +49,13 @@ fn bra(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 /// lanes take the converged branch, and the other lanes of the group take the other branch. The micro-op has no guard,
 /// so that it is executed even if the guard holds for no lane.
 fn bra_converged(w: &mut Warp, env: &mut Env<'_>, u: &Uop, active: u32) -> Flow {
-    if u.imm >= env.image_len {
-        env.extend = env.pc(u.imm);
-        return Flow::Extend;
-    }
     let named = w.get(u.a, 0) ^ if u.mods & 2 != 0 { u32::MAX } else { 0 };
     let here = active & w.pred(u.pt) & w.pred(u.ps);
     let converged = if named & w.live == here { here } else { 0 };
     let taken = if u.mods & 1 != 0 { converged } else { active & !converged };
+    if u.imm == NOWHERE && taken != 0 {
+        return leave(env, u);
+    }
     branch(w, u, taken, u.imm)
 }
 
@@ -104,8 +100,10 @@ pub(crate) fn bra_uniform(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 /// A branch to an address relative to the next instruction.
 fn jump(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let imm = relative(l, l.word.signed(34, 48))?;
-    Ok(Uop { imm, ps: l.ps(), ..l.uop(Handlers::all(bra)) })
+    if l.word.signed(34, 48) % 4 != 0 {
+        return Err(Refused("misaligned branch target"));
+    }
+    Ok(Uop { imm: l.target, ps: l.ps(), ..l.uop(Handlers::all(bra)) })
 }
 
 /// A number for a return address, as the warp uses it to tell calls apart.
@@ -152,7 +150,7 @@ fn indirect<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u
             return env.warp_error(u, WarpError::MisalignedPc, text);
         }
         let Some(target) = env.target(va) else {
-            env.extend = va;
+            env.outcome.extend = va;
             return Flow::Extend;
         };
         let here = lanes(left).filter(|&l| offset.wrapping_add(w.get64(u.a, l)) == va).fold(0, |m, l| m | 1 << l);
@@ -313,7 +311,7 @@ fn prologue(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     }
     // The warp has no other group of lanes that could need a barrier, so barriers may be overwritten. Most of them nobody reads.
     lanes(u.imm).for_each(|n| w.broadcast(Dst::barrier(n as u8), 0));
-    env.together = PROLOGUE as u32 - 1;
+    env.outcome.together = PROLOGUE as u32 - 1;
     Flow::Together
 }
 
@@ -431,7 +429,7 @@ pub(crate) fn warpsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 fn yields(w: &mut Warp, _: &mut Env<'_>, _: &Uop, exec: u32) -> Flow {
     w.yielded |= exec;
-    w.poll()
+    Flow::pause_if(w.poll())
 }
 
 /// NANOSLEEP: the warp does not run until the time has passed.
@@ -440,12 +438,12 @@ fn sleeps(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     if asleep == 0 {
         return Flow::Next;
     }
-    if !env.counted {
+    if !env.counts.with_current {
         return Flow::Count;
     }
     let longest = lanes(asleep).map(|l| w.get(u.a, l)).max().unwrap_or(0);
     w.yielded |= asleep;
-    env.slept = true;
+    env.clock.slept = true;
     w.wake = env.cycles() + clock::sleep(longest);
     Flow::Pause
 }

@@ -8,12 +8,9 @@
 //! transposing words inside the halves of vectors leaves them.
 #![allow(unsafe_code)]
 
-mod operands;
-
 use crate::exec::avx2::transposed;
+use crate::exec::converted::{Converted, Left, Right, Words, depth, floats, ints, load, splat};
 use crate::num::hmma::{Hmma, Input};
-pub(crate) use operands::Converted;
-use operands::{Left, Right, Words, depth, floats, ints, load, splat};
 use std::arch::x86_64::*;
 use std::hint::black_box;
 

@@ -3,10 +3,10 @@
 use super::carry;
 use crate::exec::alu::{self, Alu, Compare, Condition};
 use crate::exec::lower::{Lower, Refused, Widen};
-use crate::exec::rows::{Src, pred};
+use crate::exec::rows::{Pred, Src, pred};
 use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
-use crate::exec::uop::{Handlers, Pred, Uop};
+use crate::exec::uop::{Handlers, Uop};
 use crate::exec::warp::Warp;
 use crate::num::{bits, int};
 

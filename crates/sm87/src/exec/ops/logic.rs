@@ -88,7 +88,7 @@ pub(crate) fn lop3(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 fn plop3_rows(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let mask = alu::scope(u, exec);
-    let third = crate::exec::uop::Pred { index: u.aux as u8 & 31, invert: -((u.aux >> 8 & 1) as i8) };
+    let third = crate::exec::rows::Pred { index: u.aux as u8 & 31, invert: -((u.aux >> 8 & 1) as i8) };
     let (a, b, c) = (w.pred(u.ps), w.pred(u.pt), w.pred(third));
     w.set_pred(u.pd, mask, bits::plop3_lanes(a, b, c, u.imm as u8));
     w.set_pred(u.pe, mask, bits::plop3_lanes(a, b, c, u.mods as u8));

@@ -10,15 +10,15 @@ use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
-use crate::isa::memory::bytes;
+use crate::isa::memory::{bytes, registers};
 
 /// The SPA version of ga10b, in the form in which the characteristics have it. The SM version is 8.7.
 const SPA_VERSION: u32 = 8 << 8 | 6;
 
 /// What a special register holds for one lane. `None` stands for a register that a compute program cannot read.
 fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
-    let l = env.launch;
-    let tid = |axis: usize| env.tids[w.index as usize][axis].0[lane as usize];
+    let l = env.launch();
+    let tid = |axis: usize| env.launched.tids[w.index as usize][axis].0[lane as usize];
     Some(match index {
         0x00 => lane,
         0x01 | 0x50 => env.cycles() as u32,
@@ -27,7 +27,7 @@ fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
         0x0f..=0x1f => 0,
         0x20 => tid(0) | tid(1) << 16 | tid(2) << 26,
         0x21..=0x23 => tid(index as usize - 0x21),
-        0x25..=0x27 => env.ctaid[index as usize - 0x25],
+        0x25..=0x27 => env.cta.index[index as usize - 0x25],
         0x28 => l.block[0] | l.block[1] << 16 | l.block[2] << 26,
         0x2c => SPA_VERSION,
         0x2e => (l.local_window >> 32) as u32,
@@ -45,7 +45,7 @@ fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
         0x3c => !((1 << lane) - 1),
         0x3d => l.registers,
         0x40 | 0x42 => 0,
-        0x43 => env.sm,
+        0x43 => env.cta.sm,
         0x44 => l.veid,
         0x51 => (env.cycles() >> 32) as u32,
         0x52 => env.timer() as u32,
@@ -64,7 +64,7 @@ fn is_clock(index: u32) -> bool {
 
 /// Reads a clock. Both halves of the result are of the same time, for all lanes.
 fn read_clock(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    if !env.counted {
+    if !env.counts.with_current {
         return Flow::Count;
     }
     let flow = read(w, env, u, exec);
@@ -74,19 +74,19 @@ fn read_clock(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     env.clock.look();
     w.looked = true;
     // A program that waits for a time lets other warps run meanwhile.
-    w.poll()
+    Flow::pause_if(w.poll())
 }
 
 fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let mask = crate::exec::alu::scope(u, exec);
     match u.imm {
         0x21..=0x23 if mask == exec => {
-            let row = env.tids[w.index as usize][u.imm as usize - 0x21].0;
+            let row = env.launched.tids[w.index as usize][u.imm as usize - 0x21].0;
             w.put_lanes(u.d, &row, mask);
             return Flow::Next;
         }
         0x25..=0x27 => {
-            w.fill(u.d, env.ctaid[u.imm as usize - 0x25], mask);
+            w.fill(u.d, env.cta.index[u.imm as usize - 0x25], mask);
             return Flow::Next;
         }
         0xff => {
@@ -164,16 +164,6 @@ pub(crate) fn r2ur(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, a, pd, mods: l.bit(84).into(), ..l.uop(alu::whole::<ToUniform>()) })
 }
 
-/// The number of words that a size field (bits 73..75) stands for.
-pub(crate) fn words(size: u32) -> Option<u8> {
-    match size {
-        0..=4 => Some(1),
-        5 => Some(2),
-        6 => Some(4),
-        _ => None,
-    }
-}
-
 pub(crate) fn extend(size: u32, x: u32, offset: u32) -> u32 {
     let x = x >> (8 * (offset & 3));
     match size {
@@ -211,7 +201,7 @@ pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         return Err(Refused("bindless constant bank"));
     }
     let size = l.bits(73, 3);
-    let count = words(size).ok_or(Refused("ULDC size"))?;
+    let count = registers(size).ok_or(Refused("ULDC size"))?;
     let offset = l.bits(38, 16);
     let a = l.constant(l.bits(54, 5) as u8, offset & !3, count);
     let run = if size == 5 { several::<MovePair>(true) } else { Handlers::all(load_uniform) };
@@ -226,9 +216,9 @@ fn load_indexed(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             let text = format!("LDC at offset {at:#x} of bank {bank}");
             return env.warp_error(u, WarpError::MisalignedAddress, text);
         }
-        for i in 0..u32::from(words(size).unwrap_or(1)) {
+        for i in 0..u32::from(registers(size).unwrap_or(1)) {
             let at = at.wrapping_add(4 * i);
-            let x = extend(size, env.banks.word(bank, at & !3), at);
+            let x = extend(size, env.launched.banks.word(bank, at & !3), at);
             w.put(u.d.plus(i), lane, x);
         }
     }
@@ -252,7 +242,7 @@ pub(crate) fn uldc_indexed(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 fn indexed(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let size = l.bits(73, 3);
-    let count = words(size).ok_or(Refused("LDC size"))?;
+    let count = registers(size).ok_or(Refused("LDC size"))?;
     let (d, a) = (l.dst(count), l.a());
     let imm = l.word.signed(38, 16) as u32;
     Ok(Uop { d, a, imm, mods: l.bits(54, 5) << 8 | size, ..l.uop(Handlers::all(load_indexed)) })

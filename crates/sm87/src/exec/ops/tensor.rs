@@ -6,10 +6,10 @@ use super::hmma;
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
-use crate::exec::rows::pred;
 use crate::exec::rows::{Dst, Src};
+use crate::exec::rows::{Pred, pred};
 use crate::exec::simd::Simd;
-use crate::exec::uop::{Flow, Handlers, Pred, Uop};
+use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::Warp;
 use crate::num::Round;
 use crate::num::hmma::Hmma;
@@ -34,7 +34,7 @@ fn store(w: &mut Warp, d: Dst, rows: &[Fragment]) {
 /// Refuses a matrix instruction that is not executed by the whole warp.
 fn whole(env: &mut Env<'_>, u: &Uop, exec: u32) -> Result<(), Flow> {
     if exec == u32::MAX {
-        env.matrices += 1;
+        env.counts.matrices += 1;
         return Ok(());
     }
     let text = format!("matrix instruction with lanes {exec:#010x} only");
@@ -96,7 +96,7 @@ impl<const FORM: u32> Whole for Halves<FORM> {
             let c = if nothing { ZERO.as_ptr().cast() } else { w.src(u.c) };
             // Registers that follow each other have different places.
             let places = [u.a.offset() / 128, u.b.offset() / 64];
-            let operands = env.operands.get_or_insert_with(|| Box::new(hmma::Converted::none()));
+            let operands = env.operands.get_or_insert_with(|| Box::new(crate::exec::converted::Converted::none()));
             // SAFETY: only AVX2 has several lanes. The micro-op was lowered with as many registers, and rows follow each other.
             if unsafe { hmma::run(h, [w.src(u.a), w.src(u.b), c], operands, places, w.dst(u.d)) } {
                 return Flow::Next;

@@ -5,7 +5,7 @@ use super::super::dispatch::lower;
 use super::super::live::Rows;
 use super::super::lower::{Lower, Pool};
 use super::super::rows::Dst;
-use super::super::runs;
+use super::super::straight;
 use super::super::uop::Uop;
 use crate::isa::memory::{Access, Change, Memory, Space};
 use crate::isa::{self, Across, Bits, Does, Effects, Row};
@@ -24,7 +24,7 @@ fn load() -> Row {
 /// The micro-op of the instruction, and the rows that it writes.
 fn micro_op(row: &Row) -> (Uop, std::ops::Range<usize>) {
     let mut pool = Pool::default();
-    let mut l = Lower::new(NEW, Some(row), 0, &mut pool);
+    let mut l = Lower::new(NEW, Some(row), (0, 0), &mut pool);
     let u = lower(row.op, &mut l).expect("a load");
     (u, l.written.clone())
 }
@@ -35,7 +35,7 @@ fn found(row: &Row) -> ([u8; 2], u16) {
     let mut uops = [0, 1, 2].map(|at| Uop { at, imm: u.imm + 4 * at, ..u });
     let rows = [Some(row); 3];
     chains::link(&mut uops, &rows, &[written.clone(), written.clone(), written], |_| false);
-    let runs = runs::find(&uops, &rows);
+    let runs = straight::find(&uops, &rows);
     ([runs[0].straight, runs[0].loading], uops[1].aux)
 }
 
@@ -72,7 +72,7 @@ fn a_new_row_has_a_destination_and_reads_other_lanes_as_it_says() {
     let row = load();
     let lowered = |row: &Row| {
         let mut pool = Pool::default();
-        let mut l = Lower::new(NEW, Some(row), 0, &mut pool);
+        let mut l = Lower::new(NEW, Some(row), (0, 0), &mut pool);
         let u = lower(row.op, &mut l).expect("a load");
         (u.d, l.written.clone(), l.touched.by(&u), u.registers)
     };

@@ -79,20 +79,21 @@ type Matrices<'a> = (&'a [Fragment; 4], &'a [Fragment; 2], &'a [Fragment; 4]);
 
 /// What vectors compute, or `None` if the numbers do not suit them.
 fn vectors(how: Hmma, (a, b, c): Matrices<'_>, kept: &mut Converted, places: [usize; 2]) -> Option<[Fragment; 4]> {
-    #[target_feature(enable = "avx2,fma,f16c,popcnt,bmi1,bmi2,lzcnt")]
-    unsafe fn enabled(
-        how: Hmma,
-        (a, b, c): Matrices<'_>,
-        kept: &mut Converted,
-        places: [usize; 2],
-    ) -> Option<[Fragment; 4]> {
-        // The addend and the result are the same registers, as they are in programs.
-        let used = how.registers()[2];
-        let mut d = [[0; 32]; 4];
-        d[..used].copy_from_slice(&c[..used]);
-        let to = d.as_mut_ptr().cast::<u32>();
-        // SAFETY: the caller has found AVX2; the arrays have as many registers as any form.
-        unsafe { run(how, [a.as_ptr().cast(), b.as_ptr().cast(), to.cast_const()], kept, places, to) }.then_some(d)
+    crate::exec::host::wide! {
+        unsafe fn enabled(
+            how: Hmma,
+            (a, b, c): Matrices<'_>,
+            kept: &mut Converted,
+            places: [usize; 2],
+        ) -> Option<[Fragment; 4]> {
+            // The addend and the result are the same registers, as they are in programs.
+            let used = how.registers()[2];
+            let mut d = [[0; 32]; 4];
+            d[..used].copy_from_slice(&c[..used]);
+            let to = d.as_mut_ptr().cast::<u32>();
+            // SAFETY: the caller has found AVX2; the arrays have as many registers as any form.
+            unsafe { run(how, [a.as_ptr().cast(), b.as_ptr().cast(), to.cast_const()], kept, places, to) }.then_some(d)
+        }
     }
     // SAFETY: every test ends at once where AVX2 is missing.
     unsafe { enabled(how, (a, b, c), kept, places) }

@@ -35,20 +35,38 @@ fn ctas_that_extend_an_image_at_once_get_the_same_one() {
 
 #[test]
 fn the_cache_counts_what_it_keeps() {
-    let mut cache = Cache::default();
+    let mut cache = Cache::new(1000);
     let image = |last: i64| Image::build(vec![0, last], &mut exits(0));
     cache.keep(1, image(9));
     cache.keep(2, image(19));
-    assert_eq!(cache.instructions, 30);
+    assert_eq!(cache.instructions, 11 + 21, "with the end of each");
     cache.replace(2, &image(9));
-    assert_eq!(cache.instructions, 30, "that program has no such image");
+    assert_eq!(cache.instructions, 32, "that program has no such image");
     cache.replace(1, &image(9));
-    assert_eq!(cache.instructions, 20);
+    assert_eq!(cache.instructions, 21);
     for program in 3..20 {
-        cache.keep(program, image(REACH - 1));
+        cache.keep(program, image(200));
         let kept: usize = cache.images.values().flatten().map(|i| i.words.len()).sum();
-        assert!(cache.instructions == kept && kept <= KEPT, "{kept}");
+        assert!(cache.instructions == kept && kept <= 1000, "{kept}");
     }
+}
+
+#[test]
+fn a_program_has_a_most_of_instructions() {
+    // MOV without an end.
+    let code = &mut |_: i64| Some(Word::new(0x9333_0000_0007_7802, 0x000f_e400_0000_0f00));
+    let image = find(&mut |n| (n < 8).then(|| code(n)).flatten());
+    assert_eq!(image.len(), 10, "eight words, one that is not there, and the end");
+    assert!(extend(&image, 9, &mut |n| (n < 1 << 20).then(|| code(n)).flatten()).is_none());
+}
+
+#[test]
+fn code_that_is_no_longer_there_keeps_its_place() {
+    let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
+    let nop = Word::new(0x7918, 0x000f_c000_0000_0000);
+    let first = Image::build(vec![0], &mut |n| (n >= 0).then_some(if n == 20 { exit } else { nop }));
+    let then = extend(&first, 1 << 30, &mut |n| (n == 0 || n == 1 << 30).then_some(exit)).expect("few instructions");
+    assert!(then.places.cover(&first.places) && then.words[20].is_none() && then.row(then.entry).is_some());
 }
 
 /// FFMA R24, R20, R16, R24, with another guard if it has a bit set in `guard`.

@@ -82,5 +82,5 @@ fn observed_programs_and_those_with_few_registers_clear_what_is_there() {
 fn warps_begin_alike_until_they_ask_who_they_are() {
     let image = image(&[MOVE, COMPARE, BRANCH, ADD, THREAD, SHUFFLE, EXIT]);
     let alike: Vec<bool> = (0..image.len()).map(|at| image.is_alike(at)).collect();
-    assert_eq!(alike, [true, true, true, true, false, false, false]);
+    assert_eq!(alike, [true, true, true, true, false, false, false, false], "the last one is the program's end");
 }

@@ -104,7 +104,7 @@ fn every_observer_sees_an_instruction_that_it_chose_once() {
     let launch = loaded(&[0, 1].map(|n| load(n).expect("it has two instructions")));
     run(&launch, &[&first, &second]).expect("no fault");
     let seen = [&first, &second].map(|counts| counts.steps.load(Ordering::Relaxed));
-    assert_eq!((seen, image.len()), ([1, 1], 2));
+    assert_eq!((seen, image.len()), ([1, 1], 3), "two instructions and their end");
 }
 
 /// A program whose CTAs let each other run before they call code behind a pointer, which sleeps for 50 µs. `mark` is a number in it.
@@ -150,7 +150,7 @@ fn the_next_launch_knows_what_a_cta_took_with_the_code_behind_a_pointer() {
     run(&loaded(&program), &[]).expect("no fault");
     let image =
         decode::find(&mut |n| usize::try_from(n).ok().and_then(|n| program.get(n).copied()).or(Some(Word::default())));
-    assert_eq!(image.len(), 80, "it has the code behind the pointer");
+    assert_eq!(image.len(), 81, "it has the code behind the pointer, and an end");
     let weight = image.weight.load(Ordering::Relaxed);
     assert!(weight >= 70, "its only CTA executed 70 instructions: {weight}");
 }

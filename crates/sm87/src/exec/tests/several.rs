@@ -1,8 +1,7 @@
 //! The drivers: which lanes they write, and that all drivers give the same results.
 
 use super::*;
-use crate::exec::rows::{Dst, Row, Src, pred, rows_per_warp};
-use crate::exec::uop::Pred;
+use crate::exec::rows::{Dst, Pred, Row, Src, pred, rows_per_warp};
 use proptest::prelude::*;
 
 fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {

@@ -24,13 +24,7 @@ impl Noting {
 }
 
 impl Kmd for Noting {
-    fn name(&self) -> &str {
-        self.sim.name()
-    }
-
-    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
-        self.sim.open(path)
-    }
+    tegrarm_kmd::forward!(sim: name, open, mmap, own_view, close, read_text, write_text);
 
     fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
         let answer = self.sim.ioctl(fd, node, request, arg);
@@ -39,25 +33,5 @@ impl Kmd for Noting {
             notes.write_all(format!("{request} {}\n", answer.is_ok()).as_bytes()).expect("the notes can be written");
         }
         answer
-    }
-
-    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
-        self.sim.mmap(fd, at, len, prot, offset)
-    }
-
-    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
-        self.sim.own_view(fd)
-    }
-
-    fn close(&self, fd: OwnedFd) {
-        self.sim.close(fd);
-    }
-
-    fn read_text(&self, path: &str) -> Result<String, Errno> {
-        self.sim.read_text(path)
-    }
-
-    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
-        self.sim.write_text(path, text)
     }
 }

@@ -2,57 +2,14 @@
 #![allow(unsafe_code)]
 
 use super::{deposit, extend, fetch};
+use crate::exec::known::{Layout, Pattern, Places};
 use crate::exec::simd::{Simd, part};
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
 use tegra_mm::whole;
 
-/// How the lanes of an access lie in the block of memory that contains them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pattern {
-    /// The lanes follow each other without a gap.
-    Row,
-    /// All lanes use the same address.
-    Same,
-    /// The lanes lie in any other way.
-    Scattered,
-}
-
-/// How the lanes of an access lie relative to each other. It also describes a later access of the same lanes if all of their
-/// numbers have changed by the same amount.
-#[derive(Clone, Copy)]
-pub(crate) struct Layout {
-    /// The active lanes, and the bytes of each lane's access. No lanes means that there is no layout.
-    lanes: u32,
-    len: u32,
-    /// The number of the first active lane.
-    first: u32,
-    /// The number of each lane. In a vector with at least one active lane, the inactive lanes have the number of the first
-    /// active lane of the access, so that loops can treat all lanes alike. In a vector without active lanes the numbers have no
-    /// meaning.
-    at: [u32; 32],
-    how: Pattern,
-    /// The least and the greatest number.
-    least: u32,
-    most: u32,
-    /// Bit `i` describes the vector of lanes from `i` on. In `same` it says that all of these lanes have one number. In `again`
-    /// it says that they have the same numbers as the vector before.
-    same: u32,
-    again: u32,
-}
-
 impl Layout {
-    pub(crate) const NONE: Layout =
-        Layout { lanes: 0, len: 0, first: 0, at: [0; 32], how: Pattern::Same, least: 0, most: 0, same: 0, again: 0 };
-
-    /// The least and the greatest number if that of the first active lane is `first`.
-    #[inline(always)]
-    pub(super) fn span(&self, first: u32) -> (i64, i64) {
-        let moved = i64::from(first) - i64::from(self.first);
-        (i64::from(self.least) + moved, i64::from(self.most) + moved)
-    }
-
     /// Whether this layout describes the lanes in `on` with these numbers, and they are within the bounds.
     #[inline(always)]
     fn still<V: Simd>(&self, on: u32, len: u32, bounds: Bounds, numbers: &impl Numbers<V>) -> bool {
@@ -73,38 +30,6 @@ impl Layout {
             i += V::LANES;
         }
         !apart.any()
-    }
-}
-
-/// Where the lanes of an access are: `base` plus a number of each lane's own.
-#[derive(Clone, Copy)]
-pub(super) struct Places<'a> {
-    base: *mut u8,
-    layout: &'a Layout,
-}
-
-impl<'a> Places<'a> {
-    /// Lanes of which the first active one is at `first`.
-    #[inline(always)]
-    pub(super) fn new(first: *mut u8, layout: &'a Layout) -> Self {
-        Places { base: first.wrapping_sub(layout.first as usize), layout }
-    }
-
-    pub(super) fn are_scattered(&self) -> bool {
-        self.layout.how == Pattern::Scattered
-    }
-
-    /// Where the first lane would be if the lanes in `on` lie in a row. That lane need not be active.
-    #[inline(always)]
-    fn begin(&self, on: u32, len: u32) -> *mut u8 {
-        let lane = on.trailing_zeros();
-        self.of(lane).wrapping_sub((lane * len) as usize)
-    }
-
-    /// Where an active lane is.
-    #[inline(always)]
-    fn of(&self, lane: u32) -> *mut u8 {
-        self.base.wrapping_add(self.layout.at[lane as usize & 31] as usize)
     }
 }
 

@@ -30,13 +30,13 @@ fn global_to_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow
         if reads && !va.is_multiple_of(len.into()) {
             return misaligned(env, u, "LDGSTS", va, len);
         }
-        let Some(to) = env.shared.get(at, len) else {
-            let size = env.shared.bytes();
+        let Some(to) = env.memory.shared.get(at, len) else {
+            let size = env.memory.shared.bytes();
             return out_of_range(env, u, "LDGSTS to shared memory", at, size);
         };
         let mut data = [0u8; 16];
         if reads {
-            match env.tlb.get(va, len.into(), false, Access::Read) {
+            match env.memory.tlb.get(va, len.into(), false, Access::Read) {
                 Ok(p) if p.is_null() => {}
                 // SAFETY: the translation covers `len` bytes, to which the address is aligned.
                 Ok(p) => data = unsafe { read(p, len) },

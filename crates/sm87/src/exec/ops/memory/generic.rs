@@ -27,7 +27,7 @@ enum Place {
 
 fn place(env: &Env<'_>, va: u64) -> Place {
     let inside = |base: u64| base != 0 && va.wrapping_sub(base) < WINDOW;
-    let (shared, local) = (env.launch.shared_window, env.launch.local_window);
+    let (shared, local) = (env.launch().shared_window, env.launch().local_window);
     if inside(shared) {
         Place::Shared((va - shared) as u32)
     } else if inside(local) {
@@ -58,16 +58,16 @@ fn generic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
                 }
                 continue;
             }
-            Place::Shared(at) => match env.shared.get(at, len) {
+            Place::Shared(at) => match env.memory.shared.get(at, len) {
                 Some(p) => p,
                 None => {
-                    let size = env.shared.bytes();
+                    let size = env.memory.shared.bytes();
                     return out_of_range(env, u, "generic access to shared memory", at, size);
                 }
             },
             Place::Global => {
                 let access = if store { Access::Write } else { Access::Read };
-                match env.tlb.get(at, len.into(), store, access) {
+                match env.memory.tlb.get(at, len.into(), store, access) {
                     Ok(p) => p,
                     Err(miss) => return missed(env, u, "generic access", at, miss),
                 }
@@ -151,10 +151,10 @@ pub(in super::super) fn generic_target(env: &mut Env<'_>, u: &Uop, va: u64, len:
         Place::Local(_) => Target::Elsewhere("local"),
         Place::Shared(_) if spaces == Spaces::Global => Target::Elsewhere("shared"),
         Place::Global if spaces == Spaces::Shared => Target::Elsewhere("global"),
-        Place::Shared(at) => match env.shared.get(at, len) {
+        Place::Shared(at) => match env.memory.shared.get(at, len) {
             Some(p) => Target::Memory(p),
             None => {
-                let size = env.shared.bytes();
+                let size = env.memory.shared.bytes();
                 Target::Failed(out_of_range(env, u, "atomic on shared memory", at, size))
             }
         },
@@ -164,7 +164,7 @@ pub(in super::super) fn generic_target(env: &mut Env<'_>, u: &Uop, va: u64, len:
 
 /// Finds the memory for an atomic at a global address.
 pub(in super::super) fn global_target(env: &mut Env<'_>, u: &Uop, va: u64, len: u32) -> Target {
-    match env.tlb.get(va, len.into(), true, Access::Atomic) {
+    match env.memory.tlb.get(va, len.into(), true, Access::Atomic) {
         Ok(p) if p.is_null() => Target::Nothing,
         Ok(p) => Target::Memory(p),
         Err(miss) => Target::Failed(missed(env, u, "atomic", va, miss)),

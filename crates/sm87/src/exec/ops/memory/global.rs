@@ -1,33 +1,20 @@
 //! LDG and STG.
 #![allow(unsafe_code)]
 
-use super::block::{Bounds, Layout, Numbers, Places, arrange, load_block, load_rows, store_block};
+use super::block::{Bounds, Numbers, arrange, load_block, load_rows, store_block};
 use super::{PAIR, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero};
 use crate::exec::alu::{self, Whole};
-use crate::exec::env::Env;
+use crate::exec::env::{Env, Memory};
 use crate::exec::image::Image;
+use crate::exec::known::{Found, Layout, Places};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::Tlb;
-use crate::exec::rows::pred;
+use crate::exec::rows::{Pred, pred};
 use crate::exec::simd::Simd;
-use crate::exec::uop::{Flow, Pred, Uop};
+use crate::exec::uop::{Flow, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
 use tegra_mm::Access;
-
-/// Where the memory of an access is that lies in one extent.
-#[derive(Clone, Copy)]
-pub(super) struct Found {
-    /// Where the first active lane is.
-    pub first: *mut u8,
-    /// How far the access can be moved back, which is negative, and ahead without leaving the extent.
-    pub back: i64,
-    pub ahead: i64,
-}
-
-impl Found {
-    pub(super) const NONE: Found = Found { first: std::ptr::null_mut(), back: 0, ahead: 0 };
-}
 
 /// The rows of addresses, and the high word that all must have.
 struct Registers<V> {
@@ -129,7 +116,7 @@ impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
 fn load_together<V: Simd, const SIZE: u32, const ALL: bool>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32) -> Flow {
     let on = if ALL { u32::MAX } else { on };
     let (offset, len) = (uniform(w, u), const { bytes(SIZE) });
-    let Env { known, tlb, image, together, .. } = env;
+    let Env { memory: Memory { known, tlb, .. }, image, outcome, .. } = env;
     let chain = known.of(u);
     if !(chain.is_of(w, u, on) && chain.fits(offset, len)) {
         let Some(found) = find::<V, SIZE>(w, tlb, u, on, false, chain.layout()) else {
@@ -143,7 +130,7 @@ fn load_together<V: Simd, const SIZE: u32, const ALL: bool>(w: &mut Warp, env: &
         if n > 1 {
             // SAFETY: `find` found every lane of the chain's first load inside the extent, and `fits` those of the others.
             unsafe { load_rows::<V>(w, &image.uops[u.at as usize..][..n], on, places) };
-            *together = n as u32 - 1;
+            outcome.together = n as u32 - 1;
             return Flow::Together;
         }
     }
@@ -169,7 +156,7 @@ fn load_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32
         if !at.is_multiple_of(u64::from(len)) {
             return misaligned(env, u, "global load", at, len);
         }
-        match env.tlb.get(at, len.into(), false, Access::Read) {
+        match env.memory.tlb.get(at, len.into(), false, Access::Read) {
             // SAFETY: the translation covers `len` bytes.
             Ok(p) if !p.is_null() => unsafe { fetch(w, u, SIZE, lane, p) },
             Ok(_) => zero(w, u, SIZE, 1 << lane),
@@ -186,8 +173,8 @@ impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
         if exec.is_power_of_two() {
             return store_lanes::<SIZE>(w, env, u, exec);
         }
-        let layout = &mut env.known.stores;
-        match find::<V, SIZE>(w, &mut env.tlb, u, exec, true, layout) {
+        let layout = &mut env.memory.known.stores;
+        match find::<V, SIZE>(w, &mut env.memory.tlb, u, exec, true, layout) {
             Some(Found { first, .. }) => {
                 // SAFETY: `find` found every lane inside the extent, and the extent writable.
                 unsafe { store_block::<V, SIZE>(w, u, exec, Places::new(first, layout)) };
@@ -206,7 +193,7 @@ fn store_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: 
         if !at.is_multiple_of(u64::from(len)) {
             return misaligned(env, u, "global store", at, len);
         }
-        match env.tlb.get(at, len.into(), true, Access::Write) {
+        match env.memory.tlb.get(at, len.into(), true, Access::Write) {
             // SAFETY: the translation covers `len` bytes and permits writes.
             Ok(p) if !p.is_null() => unsafe { deposit(w, u, SIZE, lane, p) },
             Ok(_) => {}

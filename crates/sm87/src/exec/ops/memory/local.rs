@@ -13,8 +13,8 @@ use crate::isa::memory::bytes;
 /// The access of one lane. The address is in the memory of the lane's own thread.
 pub(super) fn local_lane(w: &mut Warp, env: &mut Env<'_>, u: &Uop, lane: u32, at: u32, size: u32, store: bool) -> Flow {
     let len = bytes(size);
-    let Some(row) = env.local.row(w.index, at, len) else {
-        let total = env.launch.local_low + env.launch.local_high;
+    let Some(row) = env.memory.local.row(w.index, at, len) else {
+        let total = env.launch().local_low + env.launch().local_high;
         return out_of_range(env, u, "local access (stack overflow?)", at, total);
     };
     let p = row.wrapping_add(lane as usize);

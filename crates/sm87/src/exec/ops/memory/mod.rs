@@ -1,14 +1,13 @@
 //! The loads and stores LDG, STG, LD, ST, LDL, STL, LDS and STS, and LDSM and LDGSTS.
 //!
 //! `block` executes many lanes together in one block of memory. `global`, `generic`, `local` and `shared` are the
-//! memory spaces. `known` keeps what a load found out for the next one. `copy` has LDGSTS.
+//! memory spaces. [`crate::exec::known`] keeps what a load found out for the next one. `copy` has LDGSTS.
 #![allow(unsafe_code)]
 
 mod block;
 mod copy;
 mod generic;
 mod global;
-mod known;
 mod local;
 mod shared;
 
@@ -16,18 +15,17 @@ pub(crate) use copy::ldgsts;
 pub(super) use generic::{Spaces, Target, generic_target, global_target};
 pub(crate) use generic::{load as load_generic, query_space, store as store_generic};
 pub(crate) use global::{is_word, load, store};
-pub(crate) use known::Known;
 pub(crate) use local::{load as load_local, store as store_local};
 pub(crate) use shared::{ldsm, load as load_shared, store as store_shared};
 
-use super::special::{extend, words};
+use super::special::extend;
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::Miss;
 use crate::exec::rows::Src;
 use crate::exec::uop::{Flow, Uop};
 use crate::exec::warp::{Warp, lanes};
-use crate::isa::memory::{Space, bytes};
+use crate::isa::memory::{Space, bytes, registers};
 use crate::isa::{self, Effects};
 use tegra_mm::whole;
 
@@ -78,13 +76,13 @@ pub(crate) fn lane_of(w: &Warp, u: &Uop, effects: &Effects, mask: u32, va: u64) 
 pub(super) fn misaligned(env: &mut Env<'_>, u: &Uop, what: &str, va: u64, len: u32) -> Flow {
     let found = va & (u64::from(len) - 1);
     let text = format!("{what} of {len} bytes at {va:#x}: misaligned by {found}");
-    env.accessed = Some((va, len));
+    env.outcome.accessed = Some((va, len));
     env.warp_error(u, WarpError::MisalignedAddress, text)
 }
 
 #[cold]
 pub(super) fn missed(env: &mut Env<'_>, u: &Uop, what: &str, va: u64, miss: Miss) -> Flow {
-    env.accessed = Some((va, 0));
+    env.outcome.accessed = Some((va, 0));
     match miss {
         Miss::Mmu(fault) => env.mmu_fault(u, fault),
         Miss::Window => {
@@ -97,7 +95,7 @@ pub(super) fn missed(env: &mut Env<'_>, u: &Uop, what: &str, va: u64, miss: Miss
 #[cold]
 pub(super) fn out_of_range(env: &mut Env<'_>, u: &Uop, what: &str, at: u32, size: u32) -> Flow {
     let text = format!("{what} at {at:#x}: outside of the {size:#x} bytes allocated");
-    env.accessed = Some((at.into(), 0));
+    env.outcome.accessed = Some((at.into(), 0));
     env.warp_error(u, WarpError::AddressRange, text)
 }
 
@@ -154,7 +152,7 @@ fn zero(w: &mut Warp, u: &Uop, size: u32, mask: u32) {
 
 fn size(l: &Lower<'_>) -> Result<(u32, u8), Refused> {
     let size = l.bits(73, 3);
-    Ok((size, words(size).ok_or(Refused("memory access size"))?))
+    Ok((size, registers(size).ok_or(Refused("memory access size"))?))
 }
 
 /// The address of a global or generic access. It has a register (a pair if bit `pair` is set), and a uniform offset at

@@ -1,10 +1,11 @@
 //! LDS, STS and LDSM.
 #![allow(unsafe_code)]
 
-use super::block::{Bounds, Numbers, Places, arrange, load_block, store_block};
+use super::block::{Bounds, Numbers, arrange, load_block, store_block};
 use super::{misaligned, offset24, out_of_range, size};
 use crate::exec::alu::{self, Whole};
-use crate::exec::env::{Env, WarpError};
+use crate::exec::env::{Env, Memory, WarpError};
+use crate::exec::known::Places;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::Src;
 use crate::exec::simd::Simd;
@@ -50,24 +51,29 @@ impl<V: Simd> Numbers<V> for Scaled<V> {
 
 /// The places of all lanes if all of them are in the CTA's shared memory.
 #[inline(always)]
-fn places<'e, V: Simd, const SIZE: u32>(w: &Warp, env: &'e mut Env<'_>, u: &Uop, exec: u32) -> Option<Places<'e>> {
+fn places<'e, V: Simd, const SIZE: u32>(
+    w: &Warp,
+    memory: &'e mut Memory<'_>,
+    u: &Uop,
+    exec: u32,
+) -> Option<Places<'e>> {
     let len = const { bytes(SIZE) };
-    let most = env.shared.bytes().checked_sub(len)?;
+    let most = memory.shared.bytes().checked_sub(len)?;
     let first = address(w, u, exec.trailing_zeros());
     if first & (len - 1) != 0 {
         return None;
     }
     let numbers = Scaled { row: w.src(u.a), scale: V::splat(u.mods >> SCALE & 7), added: V::splat(offset(w, u)) };
-    let layout = &mut env.known.shared;
+    let layout = &mut memory.known.shared;
     arrange::<V, SIZE>(layout, exec, Bounds { first, least: 0, most }, &numbers)?;
-    Some(Places::new(env.shared.get(first, len)?, layout))
+    Some(Places::new(memory.shared.get(first, len)?, layout))
 }
 
 struct SharedAccess<const SIZE: u32, const STORE: bool>;
 impl<const SIZE: u32, const STORE: bool> Whole for SharedAccess<SIZE, STORE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        let Some(places) = places::<V, SIZE>(w, env, u, exec) else {
+        let Some(places) = places::<V, SIZE>(w, &mut env.memory, u, exec) else {
             return shared_fault(w, env, u, exec, const { bytes(SIZE) });
         };
         // SAFETY: `places` found every lane inside the CTA's shared memory.
@@ -88,8 +94,8 @@ fn shared_fault(w: &Warp, env: &mut Env<'_>, u: &Uop, exec: u32, len: u32) -> Fl
         if !at.is_multiple_of(len) {
             return misaligned(env, u, "shared access", at.into(), len);
         }
-        if env.shared.get(at, len).is_none() {
-            let size = env.shared.bytes();
+        if env.memory.shared.get(at, len).is_none() {
+            let size = env.memory.shared.bytes();
             return out_of_range(env, u, "shared access", at, size);
         }
     }
@@ -153,8 +159,8 @@ fn matrices(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             if !at.is_multiple_of(16) {
                 return misaligned(env, u, "LDSM", at.into(), 16);
             }
-            let Some(p) = env.shared.get(at, 16) else {
-                let size = env.shared.bytes();
+            let Some(p) = env.memory.shared.get(at, 16) else {
+                let size = env.memory.shared.bytes();
                 return out_of_range(env, u, "LDSM", at, size);
             };
             // SAFETY: the check above found 16 aligned bytes in the CTA's shared memory.

@@ -1,0 +1,177 @@
+//! What the engine knows about the addresses of a chain of loads ([`super::chains`]) from the last load of the chain.
+//!
+//! A load keeps what it found out, together with the index of the first load of its chain. This holds for the later loads of the
+//! chain that the same lanes of the same warp execute, as long as no instruction jumps. So a jump and the start of a CTA make
+//! the engine forget everything.
+
+use super::uop::Uop;
+use super::warp::Warp;
+
+/// How the lanes of an access lie in the block of memory that contains them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// The lanes follow each other without a gap.
+    Row,
+    /// All lanes use the same address.
+    Same,
+    /// The lanes lie in any other way.
+    Scattered,
+}
+
+/// How the lanes of an access lie relative to each other. It also describes a later access of the same lanes if all of their
+/// numbers have changed by the same amount.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout {
+    /// The active lanes, and the bytes of each lane's access. No lanes means that there is no layout.
+    pub lanes: u32,
+    pub len: u32,
+    /// The number of the first active lane.
+    pub first: u32,
+    /// The number of each lane. In a vector with at least one active lane, the inactive lanes have the number of the first
+    /// active lane of the access, so that loops can treat all lanes alike. In a vector without active lanes the numbers have no
+    /// meaning.
+    pub at: [u32; 32],
+    pub how: Pattern,
+    /// The least and the greatest number.
+    pub least: u32,
+    pub most: u32,
+    /// Bit `i` describes the vector of lanes from `i` on. In `same` it says that all of these lanes have one number. In `again`
+    /// it says that they have the same numbers as the vector before.
+    pub same: u32,
+    pub again: u32,
+}
+
+impl Layout {
+    pub(crate) const NONE: Layout =
+        Layout { lanes: 0, len: 0, first: 0, at: [0; 32], how: Pattern::Same, least: 0, most: 0, same: 0, again: 0 };
+
+    /// The least and the greatest number if that of the first active lane is `first`.
+    #[inline(always)]
+    pub(super) fn span(&self, first: u32) -> (i64, i64) {
+        let moved = i64::from(first) - i64::from(self.first);
+        (i64::from(self.least) + moved, i64::from(self.most) + moved)
+    }
+}
+
+/// Where the lanes of an access are: `base` plus a number of each lane's own.
+#[derive(Clone, Copy)]
+pub(super) struct Places<'a> {
+    pub base: *mut u8,
+    pub layout: &'a Layout,
+}
+
+impl<'a> Places<'a> {
+    /// Lanes of which the first active one is at `first`.
+    #[inline(always)]
+    pub(super) fn new(first: *mut u8, layout: &'a Layout) -> Self {
+        Places { base: first.wrapping_sub(layout.first as usize), layout }
+    }
+
+    pub(super) fn are_scattered(&self) -> bool {
+        self.layout.how == Pattern::Scattered
+    }
+
+    /// Where the first lane would be if the lanes in `on` lie in a row. That lane need not be active.
+    #[inline(always)]
+    pub(super) fn begin(&self, on: u32, len: u32) -> *mut u8 {
+        let lane = on.trailing_zeros();
+        self.of(lane).wrapping_sub((lane * len) as usize)
+    }
+
+    /// Where an active lane is.
+    #[inline(always)]
+    pub(super) fn of(&self, lane: u32) -> *mut u8 {
+        self.base.wrapping_add(self.layout.at[lane as usize & 31] as usize)
+    }
+}
+
+/// Where the memory of an access is that lies in one extent.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    /// Where the first active lane is.
+    pub first: *mut u8,
+    /// How far the access can be moved back, which is negative, and ahead without leaving the extent.
+    pub back: i64,
+    pub ahead: i64,
+}
+
+impl Found {
+    pub(super) const NONE: Found = Found { first: std::ptr::null_mut(), back: 0, ahead: 0 };
+}
+
+/// The number of chains that are known at a time.
+const CHAINS: usize = 4;
+
+/// How the lanes of a chain lie.
+pub(crate) struct Chain {
+    warp: u32,
+    first: u32,
+    /// The lanes of the load. 0 means that nothing is known.
+    lanes: u32,
+    /// What was added to the registers.
+    offset: u64,
+    found: Found,
+    layout: Layout,
+}
+
+impl Chain {
+    const NONE: Chain = Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, layout: Layout::NONE };
+
+    /// Whether this is known of the load `u`.
+    #[inline(always)]
+    pub(super) fn is_of(&self, w: &Warp, u: &Uop, lanes: u32) -> bool {
+        u.aux != 0 && self.lanes == lanes && self.first == u.at - u32::from(u.aux) && self.warp == w.index
+    }
+
+    /// Whether the lanes are aligned and in the same extent if `offset` is added to the registers.
+    #[inline(always)]
+    pub(super) fn fits(&self, offset: u64, len: u32) -> bool {
+        let moved = offset.wrapping_sub(self.offset) as i64;
+        moved >= self.found.back && moved <= self.found.ahead && moved & i64::from(len - 1) == 0
+    }
+
+    /// The places of the lanes if `offset` is added to the registers.
+    #[inline(always)]
+    pub(super) fn at(&self, offset: u64) -> Places<'_> {
+        let moved = offset.wrapping_sub(self.offset);
+        Places::new(self.found.first.wrapping_add(moved as usize), &self.layout)
+    }
+
+    /// The place for a new layout. Nothing is known until [`Self::keep`] is called.
+    #[inline(always)]
+    pub(super) fn layout(&mut self) -> &mut Layout {
+        self.lanes = 0;
+        &mut self.layout
+    }
+
+    /// Keeps what was found out for a load to whose registers `offset` is added.
+    #[inline(always)]
+    pub(super) fn keep(&mut self, w: &Warp, u: &Uop, lanes: u32, offset: u64, found: Found) {
+        (self.warp, self.first, self.lanes) = (w.index, u.at - u32::from(u.aux), lanes);
+        (self.offset, self.found) = (offset, found);
+    }
+}
+
+/// What is known of the chains that were met last.
+pub(crate) struct Known {
+    chains: [Chain; CHAINS],
+    /// How the lanes of the last store lay, and those of the last access to shared memory.
+    pub(super) stores: Layout,
+    pub(super) shared: Layout,
+}
+
+impl Known {
+    pub(crate) const NOTHING: Known =
+        Known { chains: [const { Chain::NONE }; CHAINS], stores: Layout::NONE, shared: Layout::NONE };
+
+    /// What may be known of the load `u`. Chains with different address registers have different places.
+    #[inline(always)]
+    pub(super) fn of(&mut self, u: &Uop) -> &mut Chain {
+        &mut self.chains[u.a.offset() / 64 % CHAINS]
+    }
+
+    #[inline(always)]
+    pub(crate) fn forget(&mut self) {
+        self.chains.iter_mut().for_each(|chain| chain.lanes = 0);
+    }
+}

@@ -1,0 +1,113 @@
+//! Where the instructions of an image are: its stretches of code, wherever these lie in memory.
+//!
+//! A kernel and a function that it calls may be gigabytes apart. An image has only the code that is reached, so that the distance
+//! makes no difference. All places are relative to the entry point, in instructions.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// So many instructions between others belong to the image, too, although nothing is known to lead there: they may be the targets of
+/// a jump table.
+const GAP: i64 = 1 << 12;
+
+/// The index of a place outside of the image.
+pub(super) const NOWHERE: u32 = u32::MAX;
+
+/// Instructions that follow each other in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    /// Where the first one is.
+    first: i64,
+    /// The index of the first one.
+    start: u32,
+    /// The number of instructions.
+    len: u32,
+}
+
+impl Stretch {
+    /// The place behind the last instruction.
+    fn end(&self) -> i64 {
+        self.first + i64::from(self.len)
+    }
+
+    /// The index of a place that is inside, or at the end.
+    fn index(&self, place: i64) -> Option<u32> {
+        let within = place.wrapping_sub(self.first) as u64;
+        (within <= self.len.into()).then(|| self.start + within as u32)
+    }
+}
+
+/// The stretches of an image, in the order of their addresses. Indices count the instructions of one after another, and behind each
+/// stretch its end. A warp that comes to an end has left the code that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Places(Vec<Stretch>);
+
+impl Places {
+    /// The stretches that have all of these places. If there is room for `most` instructions, the gaps between places that are close to
+    /// each other are filled.
+    pub(super) fn of(all: &BTreeSet<i64>, most: usize) -> Places {
+        let mut room = most.saturating_sub(all.len()) as i64;
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for &at in all {
+            let start = match stretches.last_mut() {
+                Some(last) if at - last.end() <= GAP.min(room) => {
+                    room -= at - last.end();
+                    last.len = (at - last.first) as u32 + 1;
+                    continue;
+                }
+                Some(last) => last.start + last.len + 1,
+                None => 0,
+            };
+            stretches.push(Stretch { first: at, start, len: 1 });
+        }
+        Places(stretches)
+    }
+
+    /// The number of indices.
+    pub(super) fn count(&self) -> u32 {
+        self.0.last().map_or(0, |last| last.start + last.len + 1)
+    }
+
+    /// The index of the instruction at a place, if it is in the image.
+    #[inline]
+    pub(super) fn index(&self, place: i64) -> Option<u32> {
+        self.0.iter().find(|stretch| place < stretch.end()).and_then(|stretch| stretch.index(place))
+    }
+
+    /// The index of a place of another image that has no code that this one lacks. It may be an end.
+    pub(super) fn moved(&self, from: &Places, at: u32) -> u32 {
+        let place = from.place(at);
+        let at_end = || self.0.iter().find_map(|stretch| stretch.index(place));
+        self.index(place).or_else(at_end).unwrap_or(self.count().saturating_sub(1))
+    }
+
+    /// The place with an index. Ends have one, too.
+    #[inline]
+    pub(super) fn place(&self, at: u32) -> i64 {
+        let stretch = self.0.iter().rfind(|stretch| stretch.start <= at);
+        stretch.map_or(0, |stretch| stretch.first + i64::from(at - stretch.start))
+    }
+
+    /// For each index the place of its instruction, or `None` for an end.
+    pub(super) fn all(&self) -> impl Iterator<Item = Option<i64>> {
+        self.0.iter().flat_map(|stretch| (stretch.first..stretch.end()).map(Some).chain([None]))
+    }
+
+    /// The places of each stretch, and the index of the first one. The stretch with the entry point comes last.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = (Range<i64>, u32)> {
+        let has_entry = |stretch: &&Stretch| (stretch.first..stretch.end()).contains(&0);
+        let others = self.0.iter().filter(move |stretch| !has_entry(stretch));
+        let all = others.chain(self.0.iter().filter(has_entry));
+        all.map(|stretch| (stretch.first..stretch.end(), stretch.start))
+    }
+
+    /// Whether all instructions of another image are in this one.
+    pub(super) fn cover(&self, other: &Places) -> bool {
+        let within = |inner: &Stretch| self.0.iter().any(|s| s.first <= inner.first && inner.end() <= s.end());
+        other.0.iter().all(within)
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/places.rs"]
+mod tests;

@@ -1,0 +1,178 @@
+//! Finds the [runs](super::runs) of a program, and executes them. A group of lanes executes a run without checking, after each
+//! instruction, which lanes continue where.
+#![allow(unsafe_code)]
+
+use super::env::Env;
+use super::floats;
+use super::ops::{fp32, memory};
+use super::rows::Pred;
+use super::runs::{Offsets, Run};
+use super::uop::{Flow, Uop};
+use super::warp::Warp;
+use crate::isa::{Op, Row};
+
+/// The places of the operands of an instruction whose operands are registers.
+fn offsets(u: &Uop) -> Offsets {
+    let [a, b, c] = [u.a, u.b, u.c].map(|s| s.own() as u16);
+    Offsets { a, b, c, d: u.d.offset() as u16 }
+}
+
+/// The run that begins at an instruction, if the run of the next instruction is `next`.
+fn before(u: &Uop, row: &Row, next: Run) -> Run {
+    if !row.effects.straight {
+        return Run::default();
+    }
+    let is_plain = u.guard.is_always_true() && fp32::is_plain(u);
+    let plain = |wanted: Op, next: u8| if row.op == wanted && is_plain { next.saturating_add(1) } else { 0 };
+    let (multiplying, adding) = (plain(Op::Ffma, next.multiplying), plain(Op::Fadd, next.adding));
+    let simple = u.guard.is_always_true() && multiplying | adding <= 1;
+    let offsets = if multiplying | adding > 0 { offsets(u) } else { Offsets::default() };
+    let shares = multiplying > 1 && offsets.a == next.offsets.a && offsets.a != offsets.d;
+    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple, shares, offsets }
+}
+
+/// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this
+/// number for it. It is 0 if `u` does not load a word.
+fn loading(u: &Uop, row: &Row, after: &Uop, next: u8) -> u8 {
+    if !row.effects.loads_global() || !memory::is_word(u) {
+        return 0;
+    }
+    // Only loads have such links; `aux` is something else in other micro-ops.
+    let linked = next > 0 && after.aux != 0 && after.at - u32::from(after.aux) == u.at - u32::from(u.aux);
+    if linked && after.imm == u.imm.wrapping_add(4) { next.saturating_add(1) } else { 1 }
+}
+
+/// The runs of a program. `rows` has the row of each micro-op, or `None` for a word that cannot be executed.
+pub(crate) fn find(uops: &[Uop], rows: &[Option<&Row>]) -> Vec<Run> {
+    let mut runs = vec![Run::default(); uops.len()];
+    let (mut next, mut after) = (Run::default(), None);
+    for ((run, u), row) in runs.iter_mut().zip(uops).zip(rows).rev() {
+        next = match *row {
+            Some(row) => {
+                Run { loading: after.map_or(0, |after| loading(u, row, after, next.loading)), ..before(u, row, next) }
+            }
+            None => Run::default(),
+        };
+        (*run, after) = (next, Some(u));
+    }
+    runs
+}
+
+/// How a run ended.
+pub(crate) struct Ended {
+    /// The instructions that were executed.
+    pub done: u32,
+    /// The lanes that executed the last of them, and what it returned.
+    pub exec: u32,
+    pub flow: Flow,
+}
+
+/// Executes `n` instructions of a run for the lanes in `active`. It stops earlier at an instruction that fails or waits. The
+/// caller counts every instruction for all lanes, so this function subtracts the lanes for which a guard is false.
+///
+/// # Safety
+/// The instructions are those at `code`, and the first one begins a run of at least `n`. The warp's arrays are those of the
+/// program, and as many runs are at `runs`. If `WIDE`, the host has the instruction set of [`super::host`].
+#[inline(always)]
+pub(crate) unsafe fn execute<const WIDE: bool>(
+    w: &mut Warp,
+    env: &mut Env<'_>,
+    code: *const Uop,
+    runs: *const Run,
+    n: u32,
+    active: u32,
+) -> Ended {
+    // SAFETY: the conditions are those of this function.
+    unsafe {
+        if active == u32::MAX {
+            steps::<WIDE, true>(w, env, code, runs, n, u32::MAX)
+        } else {
+            steps::<WIDE, false>(w, env, code, runs, n, active)
+        }
+    }
+}
+
+/// Does what [`execute`] does. `ALL` says that all lanes are active.
+#[inline(always)]
+unsafe fn steps<const WIDE: bool, const ALL: bool>(
+    w: &mut Warp,
+    env: &mut Env<'_>,
+    code: *const Uop,
+    runs: *const Run,
+    n: u32,
+    active: u32,
+) -> Ended {
+    let ended = |done: usize, exec, flow| Ended { done: done as u32, exec, flow };
+    let (mut i, n) = (0, n as usize);
+    while i < n {
+        // SAFETY: there are `n` micro-ops, and as many runs from the first one's on; the warp's arrays are those of the
+        // micro-ops.
+        unsafe {
+            let u = &*code.add(i);
+            let run = &*runs.add(i);
+            if run.simple {
+                i += 1;
+                let run = if ALL { u.run.full } else { u.run.of(active) };
+                let flow = run(w, env, u, active);
+                if flow != Flow::Next {
+                    return ended(i, active, flow);
+                }
+                continue;
+            }
+            if run.multiplying | run.adding > 1 {
+                let many = alike::<WIDE>(w, runs.add(i), n - i, active);
+                if many > 0 {
+                    i += many;
+                    continue;
+                }
+            }
+            i += 1;
+            let mut exec = active;
+            if u.guard != Pred::TRUE {
+                exec = active & w.pred(u.guard);
+                let idle = u64::from((active ^ exec).count_ones());
+                env.counts.stats.thread_instructions = env.counts.stats.thread_instructions.wrapping_sub(idle);
+                if exec == 0 {
+                    continue;
+                }
+            }
+            let flow = u.run.of(exec)(w, env, u, exec);
+            if flow != Flow::Next {
+                return ended(i, exec, flow);
+            }
+        }
+    }
+    ended(n, active, Flow::Next)
+}
+
+/// Executes the FFMA or FADD at the beginning of a run in one loop, at most `n` of them. Returns their number. It is 0 if the
+/// loop cannot serve the lanes in `active`.
+///
+/// # Safety
+/// As for [`execute`]; `first` is the run of the first micro-op, which those of the next ones follow.
+#[inline(always)]
+unsafe fn alike<const WIDE: bool>(w: &mut Warp, first: *const Run, n: usize, active: u32) -> usize {
+    // SAFETY: as many micro-ops follow each other in the program; the other conditions are those of this function.
+    unsafe {
+        let (multiplying, adding) = (usize::from((*first).multiplying).min(n), usize::from((*first).adding).min(n));
+        if multiplying > 1 && active == u32::MAX {
+            #[cfg(target_arch = "x86_64")]
+            if WIDE {
+                floats::multiply_add_wide(w, first, multiplying, active);
+                return multiplying;
+            }
+            floats::multiply_add(w, first, multiplying, active);
+            return multiplying;
+        }
+        if adding > 1 && floats::are_pairs(active) {
+            #[cfg(target_arch = "x86_64")]
+            if WIDE {
+                floats::add_wide(w, first, adding, active);
+                return adding;
+            }
+            floats::add(w, first, adding, active);
+            return adding;
+        }
+    }
+    0
+}

@@ -1,0 +1,60 @@
+"""Breaks one rule of the simulated kernel after the other, and sees that the replayed answers of NVIDIA's driver notice each.
+
+`make test-driver-mutants` runs this. Each mutant is a line of a source file and what stands there instead. The file is put back
+afterwards, also after an interruption.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+# The family, the file, the line's text, and the wrong text.
+MUTANTS = [
+    ("spaces", "crates/tegra-mm/src/buddy.rs", "_ => pieces.push_front(block)", "_ => pieces.push_back(block)"),
+    ("spaces", "crates/tegra-kernel/src/space/remap.rs", "..*last }", "..*op }"),
+    ("channels", "crates/tegra-kernel/src/channel/mod.rs", ".filter(|_| serviceable)", ".filter(|_| !serviceable)"),
+    (
+        "groups",
+        "crates/tegra-kernel/src/tsg/bind.rs",
+        "*group.runlist.get_or_insert(channel.runlist) != channel.runlist",
+        "group.runlist.replace(channel.runlist).is_none_or(|old| old == u32::MAX) && group.members.len() > 128",
+    ),
+    (
+        "malformed",
+        "crates/tegra-kernel/src/tsg.rs",
+        "PerRelease::same(NVGPU_TSG_IOCTL_MAX_ARG_SIZE as usize)",
+        "PerRelease::same(8 * NVGPU_TSG_IOCTL_MAX_ARG_SIZE as usize)",
+    ),
+]
+
+
+def noticed(file: pathlib.Path, right: str, wrong: str, test: list[str]) -> bool:
+    """Whether the test fails with the wrong text. A mutant that does not compile counts as an error of this list."""
+    text = file.read_text()
+    if text.count(right) != 1:
+        raise SystemExit(f"{file}: the text of the mutant stands there {text.count(right)} times: {right}")
+    try:
+        file.write_text(text.replace(right, wrong))
+        if subprocess.run([*test, "--no-run"], cwd=ROOT, capture_output=True).returncode != 0:
+            raise SystemExit(f"{file}: the mutant does not compile: {wrong}")
+        return subprocess.run(test, cwd=ROOT, capture_output=True).returncode != 0
+    finally:
+        file.write_text(text)
+
+
+def main() -> int:
+    """Tries every mutant. The status is 1 if one survives."""
+    test = [os.environ.get("CARGO", "cargo"), "test", "--locked", "--release", "-p", "tegra-sim", "--test", "judged"]
+    survived = 0
+    for family, name, right, wrong in MUTANTS:
+        seen = noticed(ROOT / name, right, wrong, test)
+        survived += not seen
+        print(f"{family:10} {name}: {'noticed' if seen else 'SURVIVED'}", flush=True)
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
