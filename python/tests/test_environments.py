@@ -51,3 +51,28 @@ def test_an_environment_is_as_the_page_says(row, way, vecadd):
 
 def test_the_page_has_every_environment():
     assert [row[0] for row in ROWS] == list(ENVIRONMENTS)
+
+
+PROCESSORS = """
+#include <sched.h>
+#include <string.h>
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+    memset(set, 0, size);
+    for (int i = 0; i < 64; i++)
+        CPU_SET(i, set);
+    return 0;
+}
+"""
+
+
+def test_few_addresses_are_enough_on_many_processors(vecadd, tmp_path, monkeypatch):
+    """A thread for each processor waits for calls, and their stacks may not take the addresses that the board's memory needs."""
+    (tmp_path / "processors.c").write_text(PROCESSORS)
+    library = tmp_path / "processors.so"
+    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, tmp_path / "processors.c"], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    asked = subprocess.run([sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"], check=True, capture_output=True, text=True)
+    assert asked.stdout == "64\n"
+    status, said = run("64 MiB of addresses", "below `tegrarm-sim run`", vecadd)
+    assert status == 0, said

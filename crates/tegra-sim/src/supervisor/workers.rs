@@ -25,6 +25,10 @@ const MOST_THREADS: usize = 16;
 /// Threads are added up to this number while all of them are busy, because a call can wait for memory of its program that the
 /// program itself brings (userfaultfd, FUSE).
 const MOST_OF_ALL: usize = 512;
+/// The stack of a thread in bytes, which is Rust's own size.
+const STACK: usize = 2 << 20;
+/// Under a limit of addresses (RLIMIT_AS), stacks may take this part of them: the rest is for the board's memory.
+const STACKS_PART: u64 = 8;
 /// From this number of calls on, what one process has of them is counted. More than this many of its calls are refused.
 const CROWD: usize = 32;
 const FOR_ONE: usize = 64;
@@ -37,6 +41,8 @@ pub struct Service {
     trapped: AtomicU64,
     /// The number of threads that there should be when nothing happens.
     wanted: usize,
+    /// The number of threads that there may be.
+    most: usize,
     /// The threads that wait for a call, and all of them.
     idle: AtomicUsize,
     all: AtomicUsize,
@@ -53,8 +59,14 @@ impl Service {
         let wanted = std::thread::available_parallelism()
             .map_or(FEWEST_THREADS, usize::from)
             .clamp(FEWEST_THREADS, MOST_THREADS);
+        let addresses = sys::addresses();
+        if addresses.is_some() {
+            sys::share_one_heap();
+        }
+        let most = most_threads(addresses);
+        let wanted = wanted.min(most);
         let (trapped, idle, all, callers) = Default::default();
-        let service = Arc::new(Service { supervisor, listener, trapped, wanted, idle, all, callers });
+        let service = Arc::new(Service { supervisor, listener, trapped, wanted, most, idle, all, callers });
         for number in 0..wanted {
             match service.add(format!("calls-{number}")) {
                 Ok(()) => {}
@@ -82,7 +94,7 @@ impl Service {
     fn add(self: &Arc<Self>, name: String) -> io::Result<()> {
         let own = self.clone();
         self.all.fetch_add(1, Ordering::Relaxed);
-        let started = std::thread::Builder::new().name(name).spawn(move || {
+        let started = std::thread::Builder::new().name(name).stack_size(STACK).spawn(move || {
             own.serve();
             own.all.fetch_sub(1, Ordering::Relaxed);
         });
@@ -120,8 +132,8 @@ impl Service {
 
     /// Adds a thread in place of the last one that waited.
     fn relieve(self: &Arc<Self>) {
-        if self.all.load(Ordering::Relaxed) >= MOST_OF_ALL {
-            tracing::warn!("all {MOST_OF_ALL} threads that answer calls are busy: the next call waits for one of them");
+        if self.all.load(Ordering::Relaxed) >= self.most {
+            tracing::warn!("all {} threads that answer calls are busy: the next call waits for one of them", self.most);
         } else if let Err(e) = self.add("calls-more".to_owned()) {
             tracing::warn!("all threads that answer calls are busy, and there is no other one: {e}");
         }
@@ -159,7 +171,7 @@ impl Service {
         let process = if others.is_empty() { None } else { thread_group(tid) };
         let own = others.iter().filter(|other| thread_group(**other) == process).count();
         // A process that starts others has no more calls with them than half of what is left.
-        let allowed = FOR_ONE.min(MOST_OF_ALL.saturating_sub(others.len() - own) / 2);
+        let allowed = FOR_ONE.min(self.most.saturating_sub(others.len() - own) / 2);
         if own > allowed {
             tracing::warn!("process {process:?} has {allowed} calls that are not answered yet: ENOMEM for one more");
             sys::reply(self.listener.as_fd(), call.id, Reply::Error(Errno::ENOMEM));
@@ -232,4 +244,10 @@ impl Service {
             Reply::Error(Errno::EIO)
         })
     }
+}
+
+/// How many threads there may be: fewer under a limit of addresses, which a supervisor's processors could use up with stacks alone.
+fn most_threads(addresses: Option<u64>) -> usize {
+    let stacks = addresses.map_or(MOST_OF_ALL as u64, |all| all / STACKS_PART / STACK as u64);
+    stacks.clamp(FEWEST_THREADS as u64, MOST_OF_ALL as u64) as usize
 }
