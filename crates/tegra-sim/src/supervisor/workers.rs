@@ -59,11 +59,8 @@ impl Service {
         let wanted = std::thread::available_parallelism()
             .map_or(FEWEST_THREADS, usize::from)
             .clamp(FEWEST_THREADS, MOST_THREADS);
-        let addresses = sys::addresses();
-        if addresses.is_some() {
-            sys::share_one_heap();
-        }
-        let most = most_threads(addresses);
+        sys::share_one_heap();
+        let most = most_threads(sys::addresses());
         let wanted = wanted.min(most);
         let (trapped, idle, all, callers) = Default::default();
         let service = Arc::new(Service { supervisor, listener, trapped, wanted, most, idle, all, callers });
