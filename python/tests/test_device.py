@@ -379,8 +379,9 @@ fence = spin[1, 1](flag)
 try: fence.wait(timeout=0.01)
 except TimeoutError as error: assert isinstance(error, tegrarm.RmTimeout), error
 else: raise SystemExit("the kernel ended by itself")
-threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-try: dev.wait()
+try:
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    dev.wait()
 except KeyboardInterrupt: print("interrupted")
 view[0] = 1
 dev.wait()
