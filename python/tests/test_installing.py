@@ -62,7 +62,7 @@ def test_rustup_is_asked_for_a_target_that_is_missing(tmp_path):
 @pytest.mark.skipif(not shutil.which("dpkg-deb") or not TEGRARM_SIM.exists(), reason="needs dpkg-deb and `make build sim`")
 def test_one_package_has_everything_that_a_board_needs(tmp_path):
     stage, multiarch = tmp_path / "stage", f"{os.uname().machine}-linux-gnu"
-    settings = [f"BUILT={BUILT}", "STRIP=true", f"DESTDIR={stage}", "PREFIX=/usr", f"LIBDIR=lib/{multiarch}"]
+    settings = [f"BUILT={BUILT}", "STRIP=strip", f"DESTDIR={stage}", "PREFIX=/usr", f"LIBDIR=lib/{multiarch}"]
     subprocess.run(["make", "--no-print-directory", "stage", *settings], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     subprocess.run([ROOT / "packaging/board_deb.sh", stage, "0.1.0", "arm64", tmp_path], check=True, stdout=subprocess.DEVNULL)
     package, = tmp_path.glob("*.deb")
