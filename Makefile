@@ -92,7 +92,7 @@ include make/packages.mk
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-SUITES := cargo-test test-threads test-out-of-process+test-tinygrad-sample test-aarch64-sample test-glibc ctest pytest test-releases-sample
+SUITES := cargo-test+fetch test-threads test-out-of-process+test-tinygrad-sample test-aarch64-sample+test-glibc ctest pytest test-releases-sample
 test:             ## every test there is, and a table at the end
 	@MAKE="$(MAKE)" $(PYTHON) packaging/run_suites.py $(SUITES)
 
@@ -169,9 +169,10 @@ ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
 # The reference of some tests is tinygrad's CPU device, which needs a clang, or C++: the compiler that we link with will do for both.
 CLANG := $(if $(and $(shell command -v clang),$(shell command -v c++)),,$(ZIG)/.installed)
 STAND_IN := $(if $(shell command -v clang),,TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" CC="$(CURDIR)/python/tests/cc_without_clang.sh")
+# Three tests at a time, because a third of their time is spent waiting.
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
 	@$(if $(shell command -v apt-get),$(MAKE) --no-print-directory nvtop || echo "no nvtop: its test is left out",:)
-	TEGRARM_TEST_TINY="$(CURDIR)/$(TEST_TINY)" TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" $(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
+	TEGRARM_TEST_TINY="$(CURDIR)/$(TEST_TINY)" TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
 
 # Debian has a torch for the CPU (python3-torch) that has a twentieth of the size of PyPI's. It belongs to the system's Python and numpy,
 # so the environment of the sample uses these. Without it, the sample leaves out the tests that need torch, and prints a line about it.
@@ -187,6 +188,10 @@ $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt
 	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check -r $(CACHE)/sample/requirements.txt
 	$(CACHE)/sample/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable python
 	@touch $@
+
+# What the suites need from the indexes of packages, which is fetched while Rust is compiled.
+.PHONY: fetch
+fetch: venv-pool $(TEST_TINY) $(SAMPLE_VENV)/.installed $(ZIG)/.installed
 
 test-releases-sample: build venv $(TEST_TINY) $(CLANG)
 	$(STAND_IN) $(PY) python/tests/run_l4t_releases.py --test-tiny "$(CURDIR)/$(TEST_TINY)" --without "root suite" r39
