@@ -117,10 +117,10 @@ fn simulator() -> RmResult<Arc<dyn Kmd>> {
     // If these lines are logged already, they are not printed a second time.
     if shown && !tracing::enabled!(target: "tegra_sim::recovery", tracing::Level::WARN) {
         let more = "TEGRARM_LOG=warn logs all of it";
-        tegra_sim::kmsg::say_log(board.kernel(), board.gpu(), more, tegrarm_kmd::output::say);
+        tegra_sim::kmsg::say_log(board.kernel(), board.gpu(), more, tegrarm_output::say);
     }
     if std::io::stderr().is_terminal() {
-        tegra_sim::slow_kernels::say_slow(board.gpu(), tegrarm_kmd::output::say);
+        tegra_sim::slow_kernels::say_slow(board.gpu(), tegrarm_output::say);
     }
     // It counts what every program of this process launches, also without the library's queues.
     let executed = Tally::new(tally::Source::VirtualGpu);

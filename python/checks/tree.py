@@ -97,6 +97,7 @@ UNSAFE = {
     r"^src/capi/": "the C interface",
     r"^src/runtime/memory/(doorbell|mod|place)\.rs$": "memory that the GPU writes",
     r"^crates/tegrarm-kmd/src/": "the Linux boundary",
+    r"^crates/tegrarm-output/src/": "signals that a write raises",
     r"^crates/tegrarm-lock/src/": "locks are made of atomic words and a system call",
     r"^crates/tegrarm-preload/src/": "it stands in for libc's functions",
     r"^crates/tegrarm-nvml/(src/|build\.rs$)": "the C interface of NVML",
@@ -197,6 +198,13 @@ RULES = {
             ("crates/tegra-mm/src/a.rs", "struct Drawer"),
         ),
         right=(("src/runtime/a.rs", "// The lanes of a warp."),),
+    ),
+    "standard-error": Rule(
+        "use tegrarm_output: Rust's own lock stays locked in a forked child, and eprintln! panics where it is closed",
+        r"^(src|crates/[^/]+/src)/(?!(.*/)?(bin/|tests/|tests\.rs)).*\.rs$",
+        lines(r"\beprint(ln)?!|\bdbg!|stderr\(\)\.(lock|write)|write(ln)?!\((std::)?io::stderr"),
+        wrong=(("src/a.rs", 'eprintln!("x");'), ("crates/a/src/b.rs", "io::stderr().write_all(b)")),
+        right=(("src/a.rs", "if std::io::stderr().is_terminal() {"),),
     ),
     "machine-path": Rule(
         "no path of one machine",

@@ -8,8 +8,8 @@ use std::io::Write;
 use std::sync::{Arc, Once};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
-use tegrarm_kmd::output::{Stderr, say};
 use tegrarm_lock::RwLock;
+use tegrarm_output::{Stderr, say};
 use tegrarm_rm::rm::{Rm, disown_clients};
 use tegrarm_rm::status::{RmResult, fail};
 

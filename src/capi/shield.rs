@@ -10,7 +10,7 @@ use std::arch::global_asm;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tegrarm_kmd::output::say;
+use tegrarm_output::say;
 
 #[cfg(target_arch = "x86_64")]
 global_asm!(

@@ -4,15 +4,14 @@
 //! names and the lines of kernels. What nobody has taken is printed here, with the addresses of the instructions.
 #![allow(unsafe_code)]
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sm87_check::{Checker, Party, Report};
 use std::fmt::Write as _;
 use std::io::Write;
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tegra_hw::{Checks, HwGpu};
 use tegrarm_lock::Mutex;
+use tegrarm_output::Stderr;
 
 /// The checkers of this process, and the process that speaks for them at its end: a forked child does not.
 static AT_EXIT: OnceLock<(u32, Mutex<Vec<Arc<Reports>>>)> = OnceLock::new();
@@ -80,13 +79,8 @@ impl Reports {
 pub fn finish_checks() -> u64 {
     let Some((_, all)) = AT_EXIT.get().filter(|(pid, _)| *pid == std::process::id()) else { return 0 };
     let all = std::mem::take(&mut *all.lock());
-    let mut stderr = std::io::stderr();
     for reports in &all {
-        // Nobody is left to be told that standard error is gone; writing to a pipe that nobody reads would be SIGPIPE.
-        let broken = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::empty())], PollTimeout::ZERO) != Ok(0);
-        if !broken {
-            let _ = write!(stderr, "{}", reports.last_word());
-        }
+        let _ = Stderr.write(reports.last_word().as_bytes());
     }
     all.iter().map(|reports| reports.count()).sum()
 }

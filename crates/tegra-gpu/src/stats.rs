@@ -2,14 +2,13 @@
 #![allow(unsafe_code)]
 
 use super::{Event, Gpu};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sm87_model::Unit;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
-use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 use tegrarm_lock::Mutex;
+use tegrarm_output::Stderr;
 
 /// The figures that are printed when the process ends, and the process that prints them: a forked child prints nothing.
 static AT_EXIT: OnceLock<(u32, Arc<Stats>)> = OnceLock::new();
@@ -87,12 +86,7 @@ extern "C" fn print() {
     if let Some((pid, stats)) = AT_EXIT.get()
         && *pid == std::process::id()
     {
-        // Nobody is left to be told that standard error is gone; writing to a pipe that nobody reads would be SIGPIPE.
-        let mut stderr = std::io::stderr();
-        let broken = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::empty())], PollTimeout::ZERO) != Ok(0);
-        if !broken {
-            let _ = write!(stderr, "{stats}");
-        }
+        let _ = Stderr.write(stats.to_string().as_bytes());
     }
 }
 

@@ -41,7 +41,7 @@ pub fn level() -> Level {
 /// Writes a line if its level is asked for.
 pub fn say(at: Level, text: &str) {
     if level() >= at {
-        eprintln!("libcuda of libtegrarm: {text}");
+        tegrarm_output::say_as("libcuda of libtegrarm", text);
     }
 }
 

@@ -103,7 +103,7 @@ pub fn text(at: usize) -> Answer<CString> {
 /// Writes a line, unless TEGRARM_LOG is off.
 pub fn say(sentence: &str) {
     if std::env::var_os("TEGRARM_LOG").is_none_or(|level| level != "off") {
-        eprintln!("libcudart of libtegrarm: {sentence}");
+        tegrarm_output::say_as("libcudart of libtegrarm", sentence);
     }
 }
 

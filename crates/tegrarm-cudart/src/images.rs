@@ -202,9 +202,8 @@ pub mod exports {
             let why = name(code).map_or("an unknown error".into(), |at| {
                 calls::text(at).unwrap_or_default().to_string_lossy().into_owned()
             });
-            eprintln!(
-                "libcudart of libtegrarm: the __managed__ variables of the program get no memory ({why}). The program ends here."
-            );
+            let end = format!("the __managed__ variables of the program get no memory ({why}). The program ends here.");
+            tegrarm_output::say_as("libcudart of libtegrarm", &end);
             std::process::abort()
         }
         1

@@ -36,7 +36,6 @@ mod linux;
 mod mapping;
 pub mod maps;
 pub mod memory;
-pub mod output;
 mod perform;
 pub mod placing;
 mod pointers;

@@ -4,7 +4,6 @@ use crate::descriptors::{self, Role};
 use crate::entry::{Call, Ioctl, Made};
 use crate::image::{Image, Moment, spans};
 use crate::labels::{Labels, kind_of_path};
-use crate::output::{self, Harmless};
 use crate::sms::Sms;
 use crate::written::{self, Watched, Written};
 use crate::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
@@ -16,6 +15,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use tegrarm_lock::Mutex;
+use tegrarm_output::Harmless;
 
 /// Passes every call on to another kernel and writes one JSON line about it.
 ///
@@ -96,7 +96,7 @@ impl Log {
             let seq = self.seq;
             tracing::error!(target: "tegrarm::kmd", %error, seq, "the recording ends before this line");
             // Whoever records wants to know, with a log or without.
-            output::say(&format!("the recording ends before call {seq}, which could not be written: {error}"));
+            tegrarm_output::say(&format!("the recording ends before call {seq}, which could not be written: {error}"));
             self.over = true;
             self.failure.get_or_insert(error);
         }

@@ -4,7 +4,6 @@ use crate::entry::{Call, Ioctl, MEMORY};
 use crate::image::{Image, Moment, Spans, spans};
 use crate::insights;
 use crate::labels::Labels;
-use crate::output::say;
 use crate::sms::Sms;
 use crate::stand_ins::{self, StandIns};
 use crate::written;
@@ -15,6 +14,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use tegrarm_lock::Mutex;
+use tegrarm_output::say;
 
 /// The reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]

@@ -2,12 +2,12 @@
 
 use crate::Errno;
 use crate::entry::Call;
-use crate::output::say;
 use crate::written::Written;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use std::collections::HashMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use tegrarm_output::say;
 
 /// The largest size in which the doorbell page of the ctrl node is mapped.
 pub(crate) const DOORBELL_WINDOW: u64 = 64 << 10;

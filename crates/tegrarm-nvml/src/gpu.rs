@@ -55,7 +55,7 @@ impl Gpu {
 
 fn loaded() -> Answer<&'static Functions> {
     library().map_err(|why| {
-        eprintln!("libnvidia-ml.so.1 of libtegrarm: {why}");
+        tegrarm_output::say_as("libnvidia-ml.so.1 of libtegrarm", why);
         NVML_ERROR_LIBRARY_NOT_FOUND
     })
 }

@@ -4,7 +4,7 @@ use crate::runtime::device::Device;
 use crate::runtime::fault::address_map::AddressMap;
 use crate::runtime::fault::with_places;
 use std::io::Write;
-use tegrarm_kmd::output::Stderr;
+use tegrarm_output::Stderr;
 
 impl Device {
     /// Prints the reports that the kernel has made since the last call.

@@ -192,7 +192,7 @@ fn log() {
         say(format_args!("TEGRARM_LOG={} is not understood, only errors are logged: {e}", asked.display()));
         Targets::new().with_default(LevelFilter::ERROR)
     });
-    let layer = tracing_subscriber::fmt::layer().with_writer(|| tegrarm_kmd::output::Stderr).with_filter(filter);
+    let layer = tracing_subscriber::fmt::layer().with_writer(|| tegrarm_output::Stderr).with_filter(filter);
     tracing_subscriber::registry().with(layer).init();
 }
 

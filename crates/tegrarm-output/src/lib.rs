@@ -3,8 +3,10 @@
 //! The standard error of a host program may be closed or full, or it may be a pipe that nobody reads. A recording may
 //! become longer than the files that the program may write. `write(2)` then fails, but it may also raise SIGPIPE or
 //! SIGXFSZ. These signals end a program that does not ignore them, although the program never asked for this output.
+//! Nor is there a lock: Rust's own lock of standard error stays locked in a child that is forked while a thread of the parent writes a line.
 #![allow(unsafe_code)]
 
+use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use std::io::{self, Write};
 
@@ -17,7 +19,7 @@ pub struct Stderr;
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let _ = without_signals(|| io::stderr().write_all(bytes));
+        without_signals(|| write_all(bytes));
         Ok(bytes.len())
     }
 
@@ -26,14 +28,31 @@ impl Write for Stderr {
     }
 }
 
-/// Writes a sentence to standard error.
+/// Writes a sentence of libtegrarm to standard error.
 pub fn say(sentence: &str) {
-    let _ = Stderr.write(format!("libtegrarm: {sentence}\n").as_bytes());
+    say_as("libtegrarm", sentence);
+}
+
+/// Writes a sentence to standard error, which begins with the name of the library whose sentence it is.
+pub fn say_as(library: &str, sentence: &str) {
+    let _ = Stderr.write(format!("{library}: {sentence}\n").as_bytes());
+}
+
+/// Writes as much to standard error as it takes.
+fn write_all(mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match nix::unistd::write(io::stderr(), bytes) {
+            Ok(0) => return,
+            Ok(written) => bytes = &bytes[written..],
+            Err(Errno::EINTR) => {}
+            Err(_) => return,
+        }
+    }
 }
 
 /// A file whose writes can fail, but cannot raise a signal.
 #[derive(Debug)]
-pub(crate) struct Harmless<W>(pub W);
+pub struct Harmless<W>(pub W);
 
 impl<W: Write> Write for Harmless<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -92,7 +111,7 @@ mod tests {
             let (reader, writer) = std::io::pipe().expect("a pipe");
             drop(reader);
             let mut child = Command::new(std::env::current_exe().expect("this program"));
-            child.args(["output::tests::a_broken_pipe_and_a_full_file_end_nobody", "--exact"]).env(ROLE, "1");
+            child.args(["tests::a_broken_pipe_and_a_full_file_end_nobody", "--exact"]).env(ROLE, "1");
             let status = child.stderr(Stdio::from(writer)).status().expect("it starts");
             assert!(status.success(), "{status}");
             return;
