@@ -71,6 +71,27 @@ def test_attributes_of_launches_stay_with_their_nodes(kernels: Kernels) -> None:
     assert (read(a, data) == 3).all()
 
 
+def test_other_parameters_leave_the_attributes_of_a_node(kernels: Kernels) -> None:
+    """A launch that is cooperative stays so: else its blocks would wait for others that have not begun."""
+    data = numpy.zeros(N, numpy.float32)
+    a, on, of = array(data), stream(), graph()
+    launch = node("Kernel", of, [], kernels.node(kernels.add, a, 1.0))
+    for id, word in ((COOPERATIVE, 1), (PRIORITY, 3)):
+        call("cuGraphKernelNodeSetAttribute", launch, ctypes.c_uint(id), (ctypes.c_uint64 * 8)(word))
+    call("cuGraphKernelNodeSetParams", launch, ctypes.byref(kernels.node(kernels.add, a, 2.0)))
+    assert [attribute(launch, id) for id in (COOPERATIVE, PRIORITY)] == [1, 3]
+    ready = instantiate(of)
+    call("cuGraphExecKernelNodeSetParams", ready, launch, ctypes.byref(kernels.node(kernels.add, a, 4.0)))
+    call("cuGraphLaunch", ready, on)
+    call("cuStreamSynchronize", on)
+    assert (read(a, data) == 4).all()
+    # More blocks than the GPU has room for are no cooperative launch, in a node as little as anywhere else.
+    many = kernels.node(kernels.add, a, 1.0)
+    many.sizes[0] = 100000
+    assert code("cuGraphKernelNodeSetParams", launch, ctypes.byref(many)) == 720
+    assert code("cuGraphExecKernelNodeSetParams", ready, launch, ctypes.byref(many)) == 720
+
+
 def test_an_event_of_a_launch_comes_behind_it(kernels: Kernels) -> None:
     data = numpy.zeros(N, numpy.float32)
     a, on, other = array(data), stream(), stream()

@@ -1,6 +1,6 @@
 //! Capture: work that streams are given becomes nodes of a graph.
 
-use crate::capturing::{ALL, COUNT, Capture, Captured, MODE, Mark, any, check_legacy, of};
+use crate::capturing::{ALL, COUNT, Capture, Captured, MODE, Mark, any, check_legacy, of, this_thread};
 use crate::context::{CONTEXTS, stream_of};
 use crate::graphs::{self, Operation};
 use crate::numbers::*;
@@ -147,7 +147,7 @@ fn begin(stream: &Stream, mode: u32, graph: Option<(usize, Vec<usize>)>) -> Answ
         None => (graphs::make(false)?, Vec::new()),
     };
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    let (context, origin, thread) = (stream.context, stream.id, std::thread::current().id());
+    let (context, origin, thread) = (stream.context, stream.id, this_thread());
     let capture = Capture { id, graph, own, context, origin, mode, thread, state: Mutex::default() };
     capture.with_tip(stream, |tip| tip.set(nodes));
     ALL.lock().push(Arc::new(capture));
@@ -164,7 +164,7 @@ fn end(stream: &Stream) -> Answer<usize> {
         capture.invalidate();
         fail!(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "the capture began in another stream");
     }
-    if capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture.thread != std::thread::current().id() {
+    if capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture.thread != this_thread() {
         fail!(
             CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
             "the capture began in another thread, and not in the relaxed mode"

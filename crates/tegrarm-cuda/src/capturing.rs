@@ -9,8 +9,7 @@ use crate::result::{Answer, Error, fail};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::ThreadId;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tegrarm_lock::Mutex;
 
 /// How many captures there are, so that a program without one does not look for it.
@@ -21,6 +20,17 @@ pub static ALL: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
 thread_local! {
     /// The mode of this thread, which cuThreadExchangeStreamCaptureMode changes.
     pub static MODE: Cell<u32> = const { Cell::new(CU_STREAM_CAPTURE_MODE_GLOBAL) };
+    /// The number of this thread, or 0 if it has none yet. The standard library's own cannot be had when the thread ends.
+    static THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The number of the calling thread, which no other thread of the process has or had.
+pub fn this_thread() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    if THREAD.get() == 0 {
+        THREAD.set(NEXT.fetch_add(1, Ordering::Relaxed));
+    }
+    THREAD.get()
 }
 
 /// A capture.
@@ -38,7 +48,7 @@ pub struct Capture {
     /// A value of `CUstreamCaptureMode`.
     pub mode: u32,
     /// The thread in which it began.
-    pub thread: ThreadId,
+    pub thread: u64,
     /// What its streams have done.
     pub state: Mutex<State>,
 }
@@ -198,7 +208,7 @@ pub fn forbid_unsafe() -> Answer {
     if !any() || own == CU_STREAM_CAPTURE_MODE_RELAXED {
         return Ok(());
     }
-    let me = std::thread::current().id();
+    let me = this_thread();
     let forbids = |capture: &&Arc<Capture>| match capture.mode {
         CU_STREAM_CAPTURE_MODE_RELAXED => false,
         CU_STREAM_CAPTURE_MODE_GLOBAL if own == CU_STREAM_CAPTURE_MODE_GLOBAL => true,

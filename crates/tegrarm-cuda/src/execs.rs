@@ -86,7 +86,7 @@ impl Exec {
             if step.operation.kind() != operation.kind() {
                 fail!(CUDA_ERROR_INVALID_VALUE, "the node has the type {}", step.operation.kind());
             }
-            step.operation = operation;
+            step.operation = operation.in_place_of(&step.operation)?;
             Ok(())
         })?;
         self.changed(is_launch);

@@ -102,6 +102,16 @@ impl Operation {
         }
     }
 
+    /// The same with the attributes of the operation that it replaces: what describes a launch for a node has none.
+    pub fn in_place_of(self, old: &Operation) -> Answer<Operation> {
+        match (self, old) {
+            (Operation::Kernel(new), Operation::Kernel(old)) => {
+                Ok(Operation::Kernel(Arc::new(new.with(old.attributes.clone())?)))
+            }
+            (other, _) => Ok(other),
+        }
+    }
+
     /// A copy of a stream, which a capture keeps.
     pub fn copy(shape: &Shape) -> Operation {
         let side = |end: &End| match &end.memory {
@@ -235,6 +245,12 @@ pub fn change(node: usize, operation: Operation) -> Answer {
     let before = std::mem::replace(&mut *place, operation);
     drop(place);
     if let Operation::Child(child) = before { end_any(child) } else { Ok(()) }
+}
+
+/// Gives a node other parameters. The attributes of a launch stay.
+pub fn set_parameters(node: usize, operation: Operation) -> Answer {
+    let operation = operation.in_place_of(&NODES.get(node)?.operation.lock())?;
+    change(node, operation)
 }
 
 /// A copy of a graph. Each node knows of which one it is a copy.

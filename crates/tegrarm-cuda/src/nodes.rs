@@ -169,7 +169,7 @@ pub mod rows {
             }
 
             pub fn $set(node: usize, given: Ptr<c_void>) -> Answer {
-                graphs::change(node, $read(given)?)
+                graphs::set_parameters(node, $read(given)?)
             }
 
             pub fn $set_exec(exec: usize, node: usize, given: Ptr<c_void>) -> Answer {
