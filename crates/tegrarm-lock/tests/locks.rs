@@ -208,3 +208,25 @@ fn a_child_finds_a_mutex_of_the_process_free_and_its_contents_whole() {
     });
     assert!(PAIR.lock().0 > 0);
 }
+
+/// A thread of the parent uses a mutex for the first time when the child is forked. The child may have it half begun.
+#[test]
+fn a_child_can_begin_with_a_mutex_while_its_parent_does() {
+    static BEGUN: [ProcessMutex<u32>; 400] = [const { ProcessMutex::new(0) }; 400];
+    static TURN: AtomicU64 = AtomicU64::new(0);
+    let (done, turn) = (AtomicBool::new(false), || TURN.load(Ordering::Relaxed) as usize);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    *BEGUN[turn()].lock() += 1;
+                }
+            });
+        }
+        for at in 1..BEGUN.len() {
+            TURN.store(at as u64, Ordering::Relaxed);
+            fork(1, &AtomicBool::new(false), || *BEGUN[turn()].lock() += 1);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
