@@ -72,7 +72,8 @@ def test_few_addresses_are_enough_on_many_processors(vecadd, tmp_path, monkeypat
     library = tmp_path / "processors.so"
     subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, tmp_path / "processors.c"], check=True)
     monkeypatch.setenv("LD_PRELOAD", str(library))
-    asked = subprocess.run([sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"], check=True, capture_output=True, text=True)
+    count = [sys.executable, "-c", "import os; print(len(os.sched_getaffinity(0)))"]
+    asked = subprocess.run(count, check=True, capture_output=True, text=True)
     assert asked.stdout == "64\n"
     status, said = run("64 MiB of addresses", "below `tegrarm-sim run`", vecadd)
     assert status == 0, said
