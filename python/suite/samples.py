@@ -9,7 +9,6 @@ usage: samples.py --cache FOLDER CHECKOUT [NAME...]
 
 import argparse
 import collections
-import ctypes
 import dataclasses
 import functools
 import os
@@ -78,16 +77,7 @@ def samples(checkout: pathlib.Path) -> list[Sample]:
 
 def fatbin(source: bytes, name: str, options: tuple[str, ...]) -> bytes:
     """A fat binary of a source, with machine code for several GPUs, as nvcc makes it."""
-    library, handle, size = ctypes.CDLL(str(cuda.installed("cu13/lib/libnvfatbin.so.13"))), ctypes.c_void_p(), ctypes.c_size_t()
-    assert library.nvFatbinCreate(ctypes.byref(handle), (ctypes.c_char_p * 2)(b"-64", b"-cuda"), ctypes.c_size_t(2)) == 0
-    for arch in FATBIN_FOR:
-        code = compiler.compiled(source, name, f"sm_{arch}", options)
-        assert library.nvFatbinAddCubin(handle, code, ctypes.c_size_t(len(code)), arch.encode(), name.encode()) == 0
-    assert library.nvFatbinSize(handle, ctypes.byref(size)) == 0
-    made = ctypes.create_string_buffer(size.value)
-    assert library.nvFatbinGet(handle, made) == 0
-    library.nvFatbinDestroy(ctypes.byref(handle))
-    return made.raw
+    return cuda.fatbin([("Cubin", arch, compiler.compiled(source, name, f"sm_{arch}", options)) for arch in FATBIN_FOR])
 
 
 @functools.cache

@@ -17,6 +17,7 @@ ARCHITECTURE = "--gpu-architecture=sm_87"
 # The compilers: what the tests' parameters call them, where their wheels put the library, and the headers.
 PLACES = {"12": ("cuda_nvrtc/lib/libnvrtc.so.12", "cuda_runtime/include", "cuda_cccl/include"),
           "13": ("cu13/lib/libnvrtc.so.13", "cu13/include", "cu13/include/cccl")}
+NVFATBIN = {"12": "nvfatbin/lib/libnvfatbin.so.12", "13": "cu13/lib/libnvfatbin.so.13"}
 # A way to compile: the compiler, and its options.
 WAYS = {"12": ("12",), "12-debug": ("12", "--device-debug"), "13": ("13",), "13-debug": ("13", "--device-debug")}
 
@@ -52,6 +53,21 @@ def compiled(source, way="12", *more):
     if failed:
         raise ValueError(text.value.decode())
     return text.raw
+
+
+def fatbin(parts, major="13", options=()):
+    """A fat binary by NVIDIA's nvFatbin. A part is a kind (Cubin or PTX), the number of an architecture, and the code."""
+    library, handle, size = ctypes.CDLL(str(installed(NVFATBIN[major]))), ctypes.c_void_p(), ctypes.c_size_t()
+    every = [b"-64", b"-cuda", *options]
+    assert library.nvFatbinCreate(ctypes.byref(handle), (ctypes.c_char_p * len(every))(*every), ctypes.c_size_t(len(every))) == 0
+    for kind, arch, image in parts:
+        more = [None] if kind == "PTX" else []
+        assert getattr(library, f"nvFatbinAdd{kind}")(handle, image, ctypes.c_size_t(len(image)), arch.encode(), b"t", *more) == 0
+    assert library.nvFatbinSize(handle, ctypes.byref(size)) == 0
+    made = ctypes.create_string_buffer(size.value)
+    assert library.nvFatbinGet(handle, made) == 0
+    library.nvFatbinDestroy(ctypes.byref(handle))
+    return made.raw
 
 
 def call(name, *arguments):

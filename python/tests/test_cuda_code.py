@@ -18,7 +18,6 @@ from tegrarm import compile as compiler
 N = 1000
 DATA = numpy.arange(N, dtype=numpy.float32)
 INVALID_IMAGE, NO_BINARY, INVALID_PTX, NOT_FOUND = 200, 209, 218, 500
-NVFATBIN = {"12": "nvfatbin/lib/libnvfatbin.so.12", "13": "cu13/lib/libnvfatbin.so.13"}
 HALVES = (r"""
 extern __device__ float twice(float);
 __device__ float offset = 1;
@@ -54,19 +53,9 @@ def ptx(arch: str, *options: str) -> bytes:
 
 
 def fatbin(major: str, mode: str, parts: list[tuple[str, str, bytes]]) -> bytes:
-    """A fat binary of parts: the kind, the architecture, the code. A comment makes PTX so long that it is worth a compression."""
-    library, handle, size = ctypes.CDLL(str(cuda.installed(NVFATBIN[major]))), ctypes.c_void_p(), ctypes.c_size_t()
+    """A fat binary that is compressed in a mode. A comment makes PTX so long that it is worth a compression."""
     packed = b"-compress=false" if mode == "none" else b"-compress-all"
-    options = (ctypes.c_char_p * 4)(b"-64", b"-cuda", packed, f"-compress-mode={mode}".encode())
-    assert library.nvFatbinCreate(ctypes.byref(handle), options, ctypes.c_size_t(4)) == 0
-    for kind, arch, image in parts:
-        more = [None] if kind == "PTX" else []
-        assert getattr(library, f"nvFatbinAdd{kind}")(handle, image, ctypes.c_size_t(len(image)), arch.encode(), b"t", *more) == 0
-    assert library.nvFatbinSize(handle, ctypes.byref(size)) == 0
-    made = ctypes.create_string_buffer(size.value)
-    assert library.nvFatbinGet(handle, made) == 0
-    library.nvFatbinDestroy(ctypes.byref(handle))
-    return made.raw
+    return cuda.fatbin(parts, major, (packed, f"-compress-mode={mode}".encode()))
 
 
 def check(module: int) -> None:
@@ -77,7 +66,7 @@ def check(module: int) -> None:
     call("cuModuleUnload", module)
 
 
-@pytest.mark.parametrize("major", NVFATBIN)
+@pytest.mark.parametrize("major", cuda.NVFATBIN)
 @pytest.mark.parametrize("mode", ["none", "default", "size", "balance"])
 def test_fat_binaries_of_nvidias_own_tool(major: str, mode: str) -> None:
     own, older = cuda.compiled(driver.SOURCE), compiler.compiled(driver.SOURCE.encode(), "t.cu", "sm_80")
