@@ -5,8 +5,10 @@ clang registers kernels, variables and the fat binary as nvcc does, with code of
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
+import sys
 
 import cuda
 import pytest
@@ -14,6 +16,9 @@ from conftest import ROOT
 from test_cuda_door import LIBRARY
 
 from tegrarm import compile as compiler
+
+sys.path.insert(0, str(ROOT / "python/suite"))
+import runtime_samples as samples
 
 SOURCE = ROOT / "python/tests/programs.cu"
 PROGRAMS = ("adds", "symbols", "products", "transposes", "counts", "sums", "meets", "streams", "graphs", "parameters")
@@ -49,3 +54,44 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_that_clang_compiled(python, program: pathlib.Path, name: str) -> None:
     assert python(["-m", "tegrarm", "run", "--cuda", "--", str(program), name], env={"TEGRARM_LOG": "off"}) == "right\n"
+
+
+def test_the_table_of_samples_keeps_what_did_not_run() -> None:
+    page = f"before\n{samples.STARTS}\n{samples.ENDS}\nafter"
+    first = {"one": ("passed", ""), "two": ("passed", ""), "three": ("refused", "two GPUs"), "old": ("passed", "")}
+    page = samples.with_table(page, first, set(first))
+    page = samples.with_table(page, {"two": ("failed", "a wrong sum")}, {"one", "two", "three"})
+    assert samples.recorded(page) == {"one": ("passed", ""), "two": ("failed", "a wrong sum"), "three": ("refused", "two GPUs")}
+    assert "Of 3 samples: 1 passed, 1 refused, 1 failed." in page and page.startswith("before\n") and page.endswith("\nafter")
+    with pytest.raises(ValueError, match="there is no table"):
+        samples.with_table("before\nafter", first, set(first))
+
+
+@pytest.mark.parametrize("status,said,outcome", [
+    (0, "Test passed\n", "passed"),
+    (0, "Test failed!\n", "failed"),
+    (2, "Waiving test.\n", "waived"),
+    (1, "", "failed"),
+    (1, "libcudart of libtegrarm: cudaIpcGetMemHandle is refused (cudaErrorNotSupported): why\n", "refused"),
+    # The sample of tessellation with dynamic parallelism asks for no error and ends with status 0.
+    (0, "Done!\nlibcuda of libtegrarm: cuLaunchKernel: CUDA_ERROR_INVALID_IMAGE: the code launches kernels itself\n", "failed"),
+])
+def test_a_sample_passes_only_with_its_kernels(status: int, said: str, outcome: str) -> None:
+    assert samples.verdict(status, said)[0] == outcome
+
+
+def test_a_sample_is_judged_by_its_row() -> None:
+    every = [(name, outcome) for name in (*samples.KNOWN, "vectorAdd") for outcome in samples.STATES]
+    trouble = {(name, outcome) for name, outcome in every if samples.judged(name, outcome, "it | ends")[2]}
+    assert {outcome for name, outcome in trouble if name == "vectorAdd"} == set(samples.STATES) - {"passed", "refused"}
+    assert {outcome for name, outcome in trouble if name == "cdpSimplePrint"} == {"passed", "not built", "not ended"}
+    assert {outcome for name, outcome in trouble if name == "simpleP2P"} == set(samples.STATES) - {"waived", "refused"}
+    assert samples.judged("vectorAdd", "failed", "it | ends")[1] == "it / ends"
+
+
+def test_the_table_of_samples_says_what_the_runner_knows() -> None:
+    page = (ROOT / "docs/cudart.md").read_text()
+    recorded = samples.recorded(page)
+    assert {name: recorded.get(name) for name in samples.KNOWN} == samples.KNOWN
+    assert f"Of {len(recorded)} samples: {sum(state == 'passed' for state, _ in recorded.values())} passed" in page
+    assert not [name for name, (state, why) in recorded.items() if (state != "passed") != bool(why) or re.search(r"/(work|home|tmp)/", why)]
