@@ -17,7 +17,7 @@ _tegrarm() {
         info) words='-h --help --json' ;;
         doctor) words='-h --help --json --kernel --root --cdi' ;;
         top) words='-h --help --json -d --delay -n --times --prometheus' ;;
-        compile) words='-h --help --json -I --include -D --define --arch -O --ptx' ;;
+        compile) words='-h --help --json -I --include -D --define --arch -O -lineinfo --generate-line-info -std --std -Xptxas --ptxas-options --ptx' ;;
         validate) words='-h --help --json --risky --yes --output --only --no-simulator --list --compare --check' ;;
         cdi) words='-h --help --json --root --output' ;;
         cflags) words='-h --help --json --prefix' ;;

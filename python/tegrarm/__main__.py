@@ -301,9 +301,13 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("-D", "--define", action="append", default=[], metavar="NAME[=VALUE]", help="define a macro")
     command.add_argument("--arch", default="sm_87", help="the GPU (default: sm_87)")
     command.add_argument("-O", dest="optimize", type=int, choices=range(4), help="level of optimization; 0 adds debug information")
+    command.add_argument("-lineinfo", "--generate-line-info", dest="lineinfo", action="store_true", help="note source lines")
+    command.add_argument("-std", "--std", metavar="DIALECT", help="the language, for example c++20")
+    command.add_argument("-Xptxas", "--ptxas-options", action="append", default=[], metavar="OPTIONS", help="of the assembler, such as -v")
     command.add_argument("--ptx", action="store_true", help="PTX instead of machine code")
     command.add_argument("source")
     command.add_argument("target", nargs="?", help="default: the source's name with .cubin or .ptx")
+    command.usage = "tegrarm compile [options] source [target] [-- NVRTC's options]"
     command = add("validate", validate, "what this board does, in one file, beside what the virtual Orin does")
     command.add_argument("--risky", action="store_true", help="also the steps that may freeze a board, last")
     command.add_argument("--yes", action="store_true", help="write the file without asking")
@@ -349,9 +353,11 @@ def answered(argv: list[str]) -> int:
     """Does what the command line says. Whatever goes wrong becomes a sentence and a status."""
     # As long as the command line is not understood, any --json in it is ours.
     script, in_json = argv[:1] in (["run"], ["trace"]), "--json" in itertools.takewhile(lambda argument: argument != "--", argv)
+    # What follows `--` is the compiler's own, also words that we know.
+    own = argv.index("--") if argv[:1] == ["compile"] and "--" in argv else len(argv)
     try:
         try:
-            args = parser().parse_args(argv)
+            args = parser().parse_args(argv[:own], argparse.Namespace(further=argv[own + 1:]))
         except SystemExit as end:  # --help and --version
             say.flush()
             return int(end.code or say.OK)

@@ -13,6 +13,7 @@ import importlib.util
 import os
 import pathlib
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -127,9 +128,19 @@ def program(source: bytes, name: str, arch: str, options: tuple[str, ...] = (), 
 
 def compiled(source: bytes, name: str, arch: str = "sm_87", options: tuple[str, ...] = (), ptx: bool = False) -> bytes:
     """Compiles CUDA C to machine code or PTX. If the compiler refuses the source, this raises a CompileError with its text."""
+    return compiled_and_told(source, name, arch, options, ptx)[0]
+
+
+def compiled_and_told(source: bytes, name: str, arch: str, options: tuple[str, ...], ptx: bool) -> tuple[bytes, str]:
+    """The same, with what the compiler says about a source that it took."""
     goal = f"--gpu-architecture={arch.replace('sm_', 'compute_') if ptx else arch}"
     with _compiled(source, name, (goal, *options), ()) as made:
-        return _get(made, "PTX" if ptx else "CUBIN")
+        return _get(made, "PTX" if ptx else "CUBIN"), told(made)
+
+
+def told(made: ctypes.c_void_p) -> str:
+    """What the compiler says about a source that it took: warnings, and what an option such as --ptxas-options=-v asked for."""
+    return _get(made, "ProgramLog").rstrip(b"\0\n").decode(errors="replace")
 
 
 @contextlib.contextmanager
@@ -142,7 +153,7 @@ def _compiled(source: bytes, name: str, options: tuple[str, ...], expressions: t
             compiler.nvrtcAddNameExpression(made, expression.encode())
         array = (ctypes.c_char_p * len(options))(*map(os.fsencode, options))
         if compiler.nvrtcCompileProgram(made, len(options), array):
-            log = _get(made, "ProgramLog").rstrip(b"\0\n").decode(errors="replace")
+            log = told(made)
             if todo := missing(log):
                 log = f"{log}\n{todo}"
             raise CompileError(log or f"{name}: NVRTC refuses the options {' '.join(options)}")
@@ -176,7 +187,13 @@ def run(args: Any) -> int:
     options += [f"--define-macro={macro}" for macro in args.define]
     if args.optimize is not None and args.optimize < 3:
         options += ["--device-debug"] if args.optimize == 0 else [f"--ptxas-options=-O{args.optimize}"]
-    result = compiled(text, source.name, args.arch, tuple(options), args.ptx)
+    options += ["--generate-line-info"] if args.lineinfo else []
+    options += [f"--std={args.std}"] if args.std else []
+    options += [f"--ptxas-options={given}" for given in args.ptxas_options]
+    # Lines of machine code name the file, so they name it as the command line does. A debugger or a profile finds it by that.
+    result, says = compiled_and_told(text, args.source, args.arch, (*options, *args.further), args.ptx)
+    if says:
+        print(says, file=sys.stderr)
     try:
         target.write_bytes(result.rstrip(b"\0") if args.ptx else result)
     except OSError as error:

@@ -275,3 +275,19 @@ def test_compile_has_a_real_command_line(tmp_path):
     assert ".target sm_80" in source.with_suffix(".ptx").read_text()
     bad = tegrarm("compile", *options, "--arch", "sm_3", source)
     assert bad.returncode == 1 and "invalid" in bad.stderr
+
+
+def test_compile_hands_options_to_the_compiler_and_says_what_it_says(tmp_path):
+    source = tmp_path / "k.cu"
+    source.write_text('extern "C" __global__ void k(int *p) { if constexpr (sizeof(long) == WIDTH) *p = 7; }\n')
+    plain = tegrarm("compile", "-D", "WIDTH=8", source)
+    assert plain.returncode == 0 and not plain.stderr
+    assert b".debug_line" not in source.with_suffix(".cubin").read_bytes()
+    told = tegrarm("compile", "-D", "WIDTH=8", "-lineinfo", "--ptxas-options=-v", source)
+    assert told.returncode == 0 and "registers" in told.stderr and "'k'" in told.stderr
+    assert b".debug_line" in source.with_suffix(".cubin").read_bytes()
+    old = tegrarm("compile", "-D", "WIDTH=8", "--std=c++14", source)
+    assert old.returncode == 1 and "error: expected" in old.stderr, "C++14 has no `if constexpr`"
+    assert tegrarm("compile", source, tmp_path / "further.cubin", "--", "-DWIDTH=8").returncode == 0
+    refused = tegrarm("compile", source, "--", "--no-such-option")
+    assert refused.returncode == 1 and "--no-such-option" in refused.stderr
