@@ -12,7 +12,7 @@ _tegrarm() {
         return
     fi
     case ${COMP_WORDS[1]} in
-        run) words='-h --help --json --preload --nvml --cuda' ;;
+        run) words='-h --help --json --preload --nvml --cuda --check --clock --stats' ;;
         trace) words='-h --help --json --preload -o --output --html --perfetto' ;;
         info) words='-h --help --json' ;;
         doctor) words='-h --help --json --kernel --root --cdi' ;;

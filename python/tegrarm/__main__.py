@@ -18,7 +18,7 @@ import time
 from . import _ffi, preload, rm, say
 from .grammar import Grammar
 from .say import Refused
-from .where import backend
+from .where import KINDS, backend, kind
 
 EPILOG = """examples:
   tegrarm doctor                          what is missing here, and what to do about it
@@ -67,6 +67,7 @@ def writable(option: str, path: str) -> None:
 
 def run(args) -> int:
     """Runs a Python script with the tinygrad adapter loaded, or any program with the device nodes of desktop RM, our NVML or our CUDA."""
+    simulated(args)
     if args.preload or args.nvml or args.cuda:
         return run_program(args)
     readable(args.script)
@@ -94,6 +95,20 @@ def run(args) -> int:
         sys.excepthook = functools.partial(lambda hook, _kind, error, _traceback: show(hook, error), sys.excepthook)
         raise
     return say.OK
+
+
+# The options of run for the virtual Orin, and the variables that say the same.
+SIMULATED = {"check": "TEGRARM_SIM_CHECK", "clock": "TEGRARM_SIM_CLOCK", "stats": "TEGRARM_SIM_STATS"}
+
+
+def simulated(args) -> None:
+    """Sets the variables of which ``run`` got the options. The virtual Orin reads them when the program opens it in its process."""
+    given = {name: value for name in SIMULATED if (value := getattr(args, name)) is not None}
+    if given and (here := kind()) != "in-process":
+        what = ", ".join(f"--{name}" for name in given)
+        todo = "give them to tegrarm-sim run" if here == "tegrarm-sim run" else "set TEGRARM_BACKEND=sim"
+        raise Refused(f"run {what}: only the virtual Orin in the program's process has that, and this is {KINDS[here]}; {todo}")
+    os.environ.update({SIMULATED[name]: value for name, value in given.items()})
 
 
 def show(hook, error: BaseException) -> None:
@@ -280,8 +295,11 @@ def parser() -> argparse.ArgumentParser:
         if name == "run":
             command.add_argument("--nvml", action="store_true", help="any program, such as nvitop, with an NVML that knows this GPU")
             command.add_argument("--cuda", action="store_true", help="any program that uses CUDA's driver, such as tests with Numba")
+            command.add_argument("--check", metavar="CHECKS", help="look for errors in kernels: memory,init,race,sync")
+            command.add_argument("--clock", choices=("host", "model"), help="the time that the program sees on the virtual GPU")
+            command.add_argument("--stats", action="store_const", const="1", help="at the end, print what each kernel cost there")
         else:
-            command.set_defaults(nvml=False, cuda=False)
+            command.set_defaults(nvml=False, cuda=False, check=None, clock=None, stats=None)
             command.add_argument("-o", "--output", help="keep the recording (JSON lines) here")
             command.add_argument("--html", metavar="FILE", help="write one page with the timeline and the table")
             command.add_argument("--perfetto", metavar="FILE", help="write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing")

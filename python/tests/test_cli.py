@@ -291,3 +291,32 @@ def test_compile_hands_options_to_the_compiler_and_says_what_it_says(tmp_path):
     assert tegrarm("compile", source, tmp_path / "further.cubin", "--", "-DWIDTH=8").returncode == 0
     refused = tegrarm("compile", source, "--", "--no-such-option")
     assert refused.returncode == 1 and "--no-such-option" in refused.stderr
+
+
+def test_run_has_options_for_the_virtual_orin(tmp_path):
+    script = tmp_path / "s.py"
+    script.write_text("import os\nprint(*(os.environ.get('TEGRARM_SIM_' + name) for name in ('CHECK', 'CLOCK', 'STATS')))\n")
+    given = ["--check", "memory,race", "--clock", "model", "--stats"]
+    env = {**os.environ, "TEGRARM_BACKEND": "sim", "DEV": "CPU"}
+    command = [sys.executable, *RUN, "run"]
+    done = subprocess.run([*command, *given, script], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "memory,race model 1\n", done.stderr
+    kept = {**env, "TEGRARM_SIM_CLOCK": "host"}
+    done = subprocess.run([*command, "--check", "init", script], env=kept, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "init host None\n", done.stderr
+    if not BOARD:
+        env["TEGRARM_BACKEND"] = "nvgpu"
+        refused = subprocess.run([*command, "--stats", script], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert refused.returncode == 2 and "run --stats: only the virtual Orin" in refused.stderr and not refused.stdout
+
+
+def test_statistics_and_checks_are_those_of_the_program(tmp_path):
+    script = tmp_path / "s.py"
+    script.write_text("from tinygrad import Tensor\nprint((Tensor([2]) * 3).tolist())\n")
+    env = {**os.environ, "TEGRARM_BACKEND": "sim"}
+    command = [sys.executable, *RUN, "run", "--stats", "--clock", "model", "--check"]
+    done = subprocess.run([*command, "memory", script], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "[6]\n", done.stderr
+    assert "warp instructions" in done.stderr and "bound by" in done.stderr and "launches were checked: 0 reports" in done.stderr
+    wrong = subprocess.run([*command, "speed", script], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert wrong.returncode != 0 and "speed" in wrong.stderr and "memory, init, race, sync" in wrong.stderr
