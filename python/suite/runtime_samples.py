@@ -34,6 +34,7 @@ KNOWN = {
     "cdpBezierTessellation": ("refused", DYNAMIC),
     "cdpSimplePrint": ("refused", DYNAMIC),
     "cdpSimpleQuicksort": ("refused", DYNAMIC),
+    "graphMemoryNodes": ("refused", "a graph does not allocate memory"),
     "cudaCompressibleMemory": ("waived", "memory that the GPU compresses"),
     "simpleP2P": ("waived", "two GPUs"),
     "streamOrderedAllocationIPC": ("waived", "memory of other processes"),
