@@ -15,6 +15,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 MUTANTS = [
     ("spaces", "crates/tegra-mm/src/buddy.rs", "_ => pieces.push_front(block)", "_ => pieces.push_back(block)"),
     ("spaces", "crates/tegra-kernel/src/space/remap.rs", "..*last }", "..*op }"),
+    (
+        "addresses",
+        "crates/tegra-mm/src/buddy.rs",
+        "if page < self.nodes[right].page { left } else { right };\n        }\n        Some(block)",
+        "if page <= self.nodes[right].page { left } else { right };\n        }\n        Some(block)",
+    ),
+    ("addresses", "crates/tegra-mm/src/buddy.rs", "if order < PDE_ORDER { Some(class)", "if order <= PDE_ORDER { Some(class)"),
     ("channels", "crates/tegra-kernel/src/channel/mod.rs", ".filter(|_| serviceable)", ".filter(|_| !serviceable)"),
     (
         "groups",

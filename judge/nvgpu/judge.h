@@ -26,6 +26,14 @@ uint64_t judge_buffer_at(uint64_t address, uint64_t *start, unsigned long *inode
 unsigned judge_held(void);
 void judge_rewind(void);
 
+/* The driver's allocator of addresses for a range. An address of 0 says that there was no room. */
+struct judge_allocator;
+struct judge_allocator *judge_allocator_make(uint64_t base, uint64_t size, bool big_pages);
+uint64_t judge_allocator_take(struct judge_allocator *a, uint64_t size, uint32_t page_size);
+uint64_t judge_allocator_take_fixed(struct judge_allocator *a, uint64_t base, uint64_t size, uint32_t page_size);
+void judge_allocator_give(struct judge_allocator *a, uint64_t address);
+void judge_allocator_end(struct judge_allocator *a);
+
 struct file;
 struct file_operations;
 struct file *judge_file(int fd);

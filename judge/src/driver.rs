@@ -41,6 +41,11 @@ struct Library {
     buffer_at: unsafe extern "C" fn(u64, *mut u64, *mut c_ulong) -> u64,
     held: unsafe extern "C" fn() -> c_uint,
     rewind: unsafe extern "C" fn(),
+    make: unsafe extern "C" fn(u64, u64, bool) -> *mut c_void,
+    take: unsafe extern "C" fn(*mut c_void, u64, u32) -> u64,
+    take_fixed: unsafe extern "C" fn(*mut c_void, u64, u64, u32) -> u64,
+    give: unsafe extern "C" fn(*mut c_void, u64),
+    end: unsafe extern "C" fn(*mut c_void),
 }
 
 /// The booted driver. There is one in a process.
@@ -104,6 +109,11 @@ impl Driver {
             buffer_at: function!(c"judge_buffer_at"),
             held: function!(c"judge_held"),
             rewind: function!(c"judge_rewind"),
+            make: function!(c"judge_allocator_make"),
+            take: function!(c"judge_allocator_take"),
+            take_fixed: function!(c"judge_allocator_take_fixed"),
+            give: function!(c"judge_allocator_give"),
+            end: function!(c"judge_allocator_end"),
         };
         let chip = match board {
             Board::Orin => Chip { boot_0: 0x17b0_00a1, big_pages: false },
@@ -133,6 +143,47 @@ impl Driver {
     pub fn run(&self) -> Running<'_> {
         BUFFERS.lock().expect("nobody panicked").clear();
         Running { library: &self.library, made: Vec::new(), memory: Vec::new() }
+    }
+}
+
+impl Driver {
+    /// The driver's allocator of addresses for a range, with or without big pages.
+    pub fn allocator(&self, base: u64, size: u64, big_pages: bool) -> Option<Allocator<'_>> {
+        // SAFETY: the driver is booted.
+        let made = unsafe { (self.library.make)(base, size, big_pages) };
+        (!made.is_null()).then_some(Allocator { library: &self.library, made })
+    }
+}
+
+/// An allocator of addresses of the driver.
+pub struct Allocator<'a> {
+    library: &'a Library,
+    made: *mut c_void,
+}
+
+impl Allocator<'_> {
+    pub fn take(&mut self, size: u64, page_size: u32) -> Option<u64> {
+        // SAFETY: the allocator is there until it is dropped.
+        let address = unsafe { (self.library.take)(self.made, size, page_size) };
+        (address != 0).then_some(address)
+    }
+
+    pub fn take_fixed(&mut self, base: u64, size: u64, page_size: u32) -> Option<u64> {
+        // SAFETY: the allocator is there until it is dropped.
+        let address = unsafe { (self.library.take_fixed)(self.made, base, size, page_size) };
+        (address != 0).then_some(address)
+    }
+
+    pub fn give(&mut self, address: u64) {
+        // SAFETY: the allocator is there until it is dropped, and it looks for the address.
+        unsafe { (self.library.give)(self.made, address) }
+    }
+}
+
+impl Drop for Allocator<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it after this.
+        unsafe { (self.library.end)(self.made) }
     }
 }
 

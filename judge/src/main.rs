@@ -1,5 +1,9 @@
 //! Compares the simulated kernel with NVIDIA's own driver, which `judge/nvgpu` builds (docs/judge.md).
 
+mod addresses;
+#[allow(dead_code, reason = "the replay reads the lines")]
+#[path = "../../crates/tegra-sim/tests/judged/addresses.rs"]
+mod calls;
 mod channels;
 mod compare;
 mod driver;
@@ -35,6 +39,9 @@ const FAMILIES: [Family; 4] = [
     Family { name: "groups", author: |seed, _| Box::new(Channels::new(seed, View::Groups)) },
     Family { name: "malformed", author: |seed, _| Box::new(Malformed::new(seed)) },
 ];
+
+/// The family whose programs are calls of the allocator of addresses alone.
+const ADDRESSES: &str = "addresses";
 
 /// The tables of what was found. Their first column is the family.
 const FINDINGS: &str = include_str!("../../docs/judge.md");
@@ -107,6 +114,11 @@ fn main() -> ExitCode {
     let families = FAMILIES.iter().filter(|family| rest.get(1).is_none_or(|name| *name == family.name));
     match *command {
         "answer" => answer(&judge),
+        "record" if rest.get(1) == Some(&ADDRESSES) => {
+            for seed in first..first + count {
+                addresses::play(&driver, seed, &mut |line| println!("{line}"));
+            }
+        }
         "record" => {
             for family in families {
                 for seed in first..first + count {
@@ -116,8 +128,12 @@ fn main() -> ExitCode {
             }
         }
         _ => {
-            let rows: Vec<_> =
-                families.map(|family| (family.name, compare(&judge, family, board, first..first + count))).collect();
+            let seeds = first..first + count;
+            let mut rows: Vec<_> =
+                families.map(|family| (family.name, compare(&judge, family, board, seeds.clone()))).collect();
+            if rest.get(1).is_none_or(|name| *name == ADDRESSES) {
+                rows.push((ADDRESSES, addresses::compare(&driver, seeds, SHOWN)));
+            }
             println!("family      programs     calls   differ   mended stand-in's   limits");
             for (name, (calls, different)) in &rows {
                 let found = |chapter| findings(chapter, name);
