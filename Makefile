@@ -239,6 +239,7 @@ checks: venv
 	$(PY) python/checks/abi.py
 	$(PY) python/checks/book.py
 	$(PY) python/checks/hardware.py
+	$(PY) judge/mutants.py --check
 
 # Builds with the oldest Rust that Cargo.toml promises. rustup fetches it if it is not installed.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
