@@ -18,10 +18,10 @@ from typing import TextIO
 
 # Minutes on two cores when everything is built, for the sentence at the start. Only for that: nothing is held to them.
 MINUTES = {
-    "cargo-test": 7, "test-threads": 1, "test-out-of-process": 4, "test-aarch64-sample": 1, "test-glibc": 1, "ctest": 1, "pytest": 6,
-    "test-releases-sample": 1, "test-tinygrad-sample": 4,
+    "cargo-test": 3, "fetch": 0, "test-threads": 1, "test-out-of-process": 2, "test-aarch64-sample": 1, "test-glibc": 2, "ctest": 2,
+    "pytest": 7, "test-releases-sample": 1, "test-tinygrad-sample": 3,
 }
-FIRST_BUILD = 15
+FIRST_BUILD = 6
 # What says that something was left out: our own SKIPPED, and pytest's short summary (`SKIPPED [2] file.py:3: reason`).
 SKIPPED = re.compile(r"^(?:(?P<what>[\w ./-]+): )?SKIPPED,? (?:\[(?P<times>\d+)\] )?(?P<why>.+)$")
 # Counts as Rust's test programs and pytest give them.
