@@ -59,8 +59,8 @@ fn call(random: &mut Random, range: Range, live: &[(u64, u64)]) -> Call {
 fn ask(driver: &mut Allocator<'_>, call: Call) -> u64 {
     let page_size = |class| if class == PageClass::Big { 16 * PAGE as u32 } else { PAGE as u32 };
     match call {
-        Call::Take { size, class } => driver.take(size, page_size(class)).unwrap_or(0),
-        Call::TakeFixed { base, size, class } => driver.take_fixed(base, size, page_size(class)).unwrap_or(0),
+        Call::Take { size, class } => driver.take(size, page_size(class)),
+        Call::TakeFixed { base, size, class } => driver.take_fixed(base, size, page_size(class)),
         Call::Give { address } => {
             driver.give(address);
             0

@@ -162,16 +162,16 @@ pub struct Allocator<'a> {
 }
 
 impl Allocator<'_> {
-    pub fn take(&mut self, size: u64, page_size: u32) -> Option<u64> {
+    /// The address, or 0 if there is no room.
+    pub fn take(&mut self, size: u64, page_size: u32) -> u64 {
         // SAFETY: the allocator is there until it is dropped.
-        let address = unsafe { (self.library.take)(self.made, size, page_size) };
-        (address != 0).then_some(address)
+        unsafe { (self.library.take)(self.made, size, page_size) }
     }
 
-    pub fn take_fixed(&mut self, base: u64, size: u64, page_size: u32) -> Option<u64> {
+    /// The address, or 0 if it is not free.
+    pub fn take_fixed(&mut self, base: u64, size: u64, page_size: u32) -> u64 {
         // SAFETY: the allocator is there until it is dropped.
-        let address = unsafe { (self.library.take_fixed)(self.made, base, size, page_size) };
-        (address != 0).then_some(address)
+        unsafe { (self.library.take_fixed)(self.made, base, size, page_size) }
     }
 
     pub fn give(&mut self, address: u64) {

@@ -103,8 +103,13 @@ pub fn text(at: usize) -> Answer<CString> {
 /// Writes a line, unless TEGRARM_LOG is off.
 pub fn say(sentence: &str) {
     if std::env::var_os("TEGRARM_LOG").is_none_or(|level| level != "off") {
-        tegrarm_output::say_as("libcudart of libtegrarm", sentence);
+        tell(sentence);
     }
+}
+
+/// Writes a line, whatever TEGRARM_LOG is.
+pub fn tell(sentence: &str) {
+    tegrarm_output::say_as("libcudart of libtegrarm", sentence);
 }
 
 /// A function of the driver, found when it is first called.

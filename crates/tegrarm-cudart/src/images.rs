@@ -202,8 +202,9 @@ pub mod exports {
             let why = name(code).map_or("an unknown error".into(), |at| {
                 calls::text(at).unwrap_or_default().to_string_lossy().into_owned()
             });
-            let end = format!("the __managed__ variables of the program get no memory ({why}). The program ends here.");
-            tegrarm_output::say_as("libcudart of libtegrarm", &end);
+            calls::tell(&format!(
+                "the __managed__ variables of the program get no memory ({why}). The program ends here."
+            ));
             std::process::abort()
         }
         1

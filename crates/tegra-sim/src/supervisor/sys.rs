@@ -3,7 +3,6 @@
 
 use super::tree::Entry;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::resource::{Resource, getrlimit};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -298,12 +297,6 @@ pub fn memfd_with(name: &str, text: &str) -> Result<OwnedFd, Errno> {
     let file = std::fs::File::from(tegra_mm::memfd::create(name, text.len() as u64)?);
     file.write_all_at(text.as_bytes(), 0).map_err(|_| Errno::ENOMEM)?;
     Ok(file.into())
-}
-
-/// The number of bytes of addresses that this process may have (RLIMIT_AS), if that is limited.
-pub fn addresses() -> Option<u64> {
-    let (soft, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
-    (soft != libc::RLIM_INFINITY).then_some(soft)
 }
 
 /// Makes all threads share one heap. Else glibc gives threads heaps of their own, each with the 64 MiB of addresses that it reserves and

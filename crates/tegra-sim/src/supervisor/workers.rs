@@ -10,6 +10,7 @@ use super::repeat::{self, Answer, Unheard};
 use super::sys::{self, Notification, Reply};
 use super::target::{Target, thread_group};
 use super::waiting::Waiting;
+use nix::sys::resource::{Resource as Limit, getrlimit};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,7 +61,7 @@ impl Service {
             .map_or(FEWEST_THREADS, usize::from)
             .clamp(FEWEST_THREADS, MOST_THREADS);
         sys::share_one_heap();
-        let most = most_threads(sys::addresses());
+        let most = most_threads();
         let wanted = wanted.min(most);
         let (trapped, idle, all, callers) = Default::default();
         let service = Arc::new(Service { supervisor, listener, trapped, wanted, most, idle, all, callers });
@@ -244,7 +245,8 @@ impl Service {
 }
 
 /// How many threads there may be: fewer under a limit of addresses, which a supervisor's processors could use up with stacks alone.
-fn most_threads(addresses: Option<u64>) -> usize {
-    let stacks = addresses.map_or(MOST_OF_ALL as u64, |all| all / STACKS_PART / STACK as u64);
-    stacks.clamp(FEWEST_THREADS as u64, MOST_OF_ALL as u64) as usize
+fn most_threads() -> usize {
+    // Without a limit, this is the largest number.
+    let addresses = getrlimit(Limit::RLIMIT_AS).map_or(u64::MAX, |(soft, _)| soft);
+    (addresses / STACKS_PART / STACK as u64).clamp(FEWEST_THREADS as u64, MOST_OF_ALL as u64) as usize
 }
