@@ -61,13 +61,16 @@ $(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.t
 	@touch $@
 
 # numba-cuda's own tests, as they are in its wheel, and tinygrad's with its CUDA device, on libcuda.so.1. ARGS="cudapy.test_atomics" takes one
-# module of Numba's. SAMPLES=CHECKOUT adds the driver programs of NVIDIA's cuda-samples, which are fetched and changed by nobody here.
+# module of Numba's. tinygrad's kernels are compiled by NVRTC, from its own PTX, and by nvcc. SAMPLES=CHECKOUT adds the driver programs of
+# NVIDIA's cuda-samples, which are fetched and changed by nobody here.
 SAMPLES ?=
 NUMBA_CUDA := $(CACHE)/numba-cuda
+NVCC := $(CACHE)/nvcc
 .PHONY: test-cuda
-test-cuda: build venv $(NUMBA_CUDA)/.installed  ## numba-cuda's own tests and tinygrad's DEV=CUDA on the CUDA library: an hour, not part of `make test`
+test-cuda: build venv $(NUMBA_CUDA)/.installed $(SUITE)/.installed $(NVCC)/.installed  ## numba-cuda's own tests and tinygrad's DEV=CUDA on the CUDA library: an hour, not part of `make test`
 	$(STAND_IN) TEGRARM_LOG=off $(PY) -m tegrarm run --cuda -- $(NUMBA_CUDA)/bin/python python/suite/numbas.py $(ARGS)
-	$(STAND_IN) TEGRARM_LOG=off $(PY) -m tegrarm run --cuda -- $(PY) python/suite/run.py --cache "$(WHOLE_CACHE)" --device cuda
+	CUDA_HOME=$$(cd $(NVCC)/lib/python3*/site-packages/nvidia/cu13 && pwd) && export CUDA_HOME PATH="$$CUDA_HOME/bin:$$PATH" && \
+		$(STAND_IN) TEGRARM_LOG=off $(PY) -m tegrarm run --cuda -- $(SUITE)/bin/python python/suite/run.py --cache "$(WHOLE_CACHE)" --device cuda
 	$(if $(SAMPLES),$(STAND_IN) TEGRARM_LOG=off $(PY) -m tegrarm run --cuda -- $(PY) python/suite/samples.py --cache "$(WHOLE_CACHE)/cuda-samples" "$(SAMPLES)",@echo "test-cuda: SAMPLES names no checkout of cuda-samples, so its programs are left out")
 
 $(NUMBA_CUDA)/.installed: python/suite/numba-requirements.txt
@@ -76,14 +79,14 @@ $(NUMBA_CUDA)/.installed: python/suite/numba-requirements.txt
 	@touch $@
 
 # A program of CUDA C++ with <<<...>>>, compiled by NVIDIA's nvcc and linked with NVIDIA's shared runtime, on ours.
-NVCC := $(CACHE)/nvcc
 .PHONY: test-cudart
 test-cudart: build venv $(NVCC)/.installed  ## a program that NVIDIA's nvcc compiles, on libcudart.so.13: a minute, and a download of 200 MB
 	$(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/test_cuda_door.py -k "runtime" $(ARGS)
 
 $(NVCC)/.installed:
 	$(PYTHON) -m venv $(NVCC)
-	$(NVCC)/bin/python -m $(PIP) install nvidia-cuda-nvcc==13.* nvidia-cuda-crt==13.* nvidia-nvvm==13.* nvidia-cuda-runtime==13.* nvidia-cuda-cccl==13.* nvidia-cuda-profiler-api==13.*
+	$(NVCC)/bin/python -m $(PIP) install nvidia-cuda-nvcc==13.* nvidia-cuda-crt==13.* nvidia-nvvm==13.* nvidia-cuda-runtime==13.* nvidia-cuda-cccl==13.* nvidia-cuda-profiler-api==13.* \
+		nvidia-nvjitlink==13.*
 	@touch $@
 
 # The programs of cuda-samples that use the runtime, compiled by `tegrarm nvcc`: SAMPLES names the checkout, ARGS="vectorAdd scan" takes some.

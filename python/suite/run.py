@@ -32,14 +32,16 @@ SAMPLE = ["test_tiny", "test_uops", "test_jit", "test_dtype_alu", "test_ops"]
 # Of this file the sample runs every third test: whole, it takes as long as all others together.
 THIRDS = ["test_ops"]
 NEEDS_TORCH = ["test_ops"]
-# tinygrad's switch for each compiler, in release 0.12 and in later ones.
+# tinygrad's switch for each compiler of its NV device, in release 0.12 and in later ones, and those of its CUDA device.
 COMPILERS = {"nvrtc": ({}, ""), "nak": ({"NV_NAK": "1"}, ":NAK"), "ptx": ({"NV_PTX": "1"}, ":PTX")}
+CUDA_COMPILERS = {"nvrtc": ({"CUDA_CC": "CUDA"}, ""), "ptx": ({"CUDA_PTX": "1"}, ":PTX"), "nvcc": ({"CUDA_CC": "NVCC"}, ":NVCC")}
 # What of 0.12.0's tests says something about a newer tinygrad: the others look into its insides.
 OUTSIDE = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_nn", "test_optim", "test_randomness", "test_tensor"]
 OUTSIDE_SAMPLE = "test_tiny or test_add or test_matmul or test_softmax or test_sum or test_cat or test_gather or test_conv2d"
 # Whole files with NVRTC, and what the other compilers must do too.
 PLAN = {"nv": {"nvrtc": FILES, "nak": ["test_ops", "test_uops"], "ptx": ["test_ops"]},
-        "cuda": {"nvrtc": ["test_tiny", "test_jit", "test_graph", "test_dtype", "test_ops"]},
+        "cuda": {"nvrtc": ["test_tiny", "test_jit", "test_graph", "test_dtype", "test_ops"],
+                 "ptx": ["test_tiny", "test_jit", "test_graph", "test_dtype", "test_ops"], "nvcc": ["test_tiny", "test_jit", "test_graph"]},
         "tegra": {"nvrtc": OUTSIDE, "nak": ["test_tiny", "test_ops"], "ptx": ["test_tiny", "test_ops"]}}
 WAIT_S = 540  # tinygrad gives a real GPU half a minute for a launch; on a busy machine a slow kernel needs minutes, and HANG_S ends a test
 HANG_S = 600  # a test that takes this long will never end
@@ -99,17 +101,16 @@ def cuda_folder(folder: pathlib.Path) -> pathlib.Path:
 def environment(device: str, compiler: str, release: str, tree: pathlib.Path, door: str) -> dict[str, str]:
     """Chooses tinygrad's release, device and compiler; hypothesis draws the same examples every time."""
     installed = door == "tegra"
-    names = ("DEV", "NV", "CPU", "NV_IFACE", "NV_NAK", "NV_PTX", "NV_CC", "PYTHONPATH")
+    names = ("DEV", "NV", "CPU", "NV_IFACE", "NV_NAK", "NV_PTX", "NV_CC", "CUDA_CC", "CUDA_PTX", "PYTHONPATH")
     env = {name: value for name, value in os.environ.items() if name not in names}
     env |= {"DERANDOMIZE_CI": "1", "PYTHONDONTWRITEBYTECODE": "1", "HCQDEV_WAIT_TIMEOUT_MS": str(WAIT_S * 1000)}
     env["TEGRARM_SIM_STATS"] = "1"
-    old_switch, new_switch = COMPILERS[compiler]
     if installed:
         return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA:{compiler.upper()}", "PYTHONPATH": f"{HERE}:{HERE / 'stand_ins'}"}
     if release == NEW and door == "cuda":
-        return env | {"DEV": device if device == "CPU" else "CUDA"}
+        return env | {"DEV": device if device == "CPU" else f"CUDA{CUDA_COMPILERS[compiler][1]}"}
     if release == NEW:
-        return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA+NV{new_switch}"}
+        return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA+NV{COMPILERS[compiler][1]}"}
     env |= {"PYTHONPATH": f"{tree}:{HERE / 'stand_ins'}:{HERE}"}
     if device == "CPU":
         return env | {"CPU": "1"}
@@ -118,8 +119,8 @@ def environment(device: str, compiler: str, release: str, tree: pathlib.Path, do
     if door == "cuda":
         # This release looks for its libraries by the names of these variables.
         env.setdefault("NVRTC_PATH", wheel_library("nvidia/cuda_nvrtc/lib/libnvrtc.so.*"))
-        return env | {"CUDA": "1", "CUDA_CC": "CUDA", "CUDA_PATH": str(cuda_folder(tree.parent / "cuda"))}
-    return env | {"NV": "1", "NV_IFACE": "TEGRA"} | old_switch
+        return env | {"CUDA": "1", "CUDA_PATH": str(cuda_folder(tree.parent / "cuda"))} | CUDA_COMPILERS[compiler][0]
+    return env | {"NV": "1", "NV_IFACE": "TEGRA"} | COMPILERS[compiler][0]
 
 
 def run(name: str, device: str, compiler: str, args: argparse.Namespace, only: list[str] | None = None) -> Run:
@@ -227,7 +228,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where tinygrad's sources and the results go")
     parser.add_argument("--device", choices=PLAN, default="nv", help="the interface TEGRA+NV, the device TEGRA or CUDA")
-    parser.add_argument("--compiler", choices=COMPILERS, help="only this one (default: NVRTC for every file, all for test_ops)")
+    parser.add_argument("--compiler", choices=[*COMPILERS, "nvcc"], help="only this one (default: NVRTC for every file, all for test_ops)")
     parser.add_argument("--sample", action="store_true", help="minutes of it")
     parser.add_argument("-n", "--workers", type=int, default=2)
     parser.add_argument("-k", default="", help="pytest's selection expression, in every file")
@@ -241,6 +242,8 @@ def main() -> int:
     if args.compiler:
         plan = {args.compiler: args.files or plan["nvrtc"]}
     wrong, cpu = [], {}
+    if "nvcc" in plan and not shutil.which("nvcc"):
+        print(f"SKIPPED, without NVIDIA's nvcc in PATH: {' '.join(plan.pop('nvcc'))} compiled by nvcc")
     for compiler, files in plan.items():
         heading(compiler)
         for name in args.files or files:

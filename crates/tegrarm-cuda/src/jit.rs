@@ -107,8 +107,9 @@ fn folders() -> Vec<PathBuf> {
     sites.dedup();
     let mut folders: Vec<PathBuf> =
         sites.iter().flat_map(|site| [site.join("nvidia/cu13/lib"), site.join("nvidia/nvjitlink/lib")]).collect();
-    for name in ["CUDA_HOME", "CUDA_PATH"] {
-        folders.extend(std::env::var_os(name).map(|path| PathBuf::from(path).join("lib64")));
+    for home in ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os).map(PathBuf::from) {
+        // A toolkit has the first, and the wheels of CUDA 13 have the second.
+        folders.extend([home.join("lib64"), home.join("lib")]);
     }
     folders.push(PathBuf::from("/usr/local/cuda/lib64"));
     folders
