@@ -95,3 +95,15 @@ def test_the_table_of_samples_says_what_the_runner_knows() -> None:
     assert {name: recorded.get(name) for name in samples.KNOWN} == samples.KNOWN
     assert f"Of {len(recorded)} samples: {sum(state == 'passed' for state, _ in recorded.values())} passed" in page
     assert not [name for name, (state, why) in recorded.items() if (state != "passed") != bool(why) or re.search(r"/(work|home|tmp)/", why)]
+
+
+def test_a_sample_has_the_folders_of_its_headers(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "one.cu").write_text("// nothing\n")
+    (tmp_path / "CMakeLists.txt").write_text("""add_executable(one one.cu)
+target_include_directories(one PRIVATE
+    inc  # headers of the sample
+    ${SOMEWHERE} absent)
+""")
+    sample = samples.read(tmp_path / "CMakeLists.txt")
+    assert sample and (sample.name, sample.options) == ("one", [f"-I{tmp_path}/inc"])
