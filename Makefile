@@ -162,9 +162,9 @@ test-aarch64-sample: venv
 ifeq ($(and $(shell command -v aarch64-linux-gnu-gcc),$(shell command -v qemu-aarch64-static),$(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(ARM))),)
 	@echo "test-aarch64-sample: SKIPPED, there is no aarch64-linux-gnu-gcc, no qemu-aarch64-static or no Rust target $(ARM)"
 else
-	$(CARGO) test --locked --target $(ARM) -p tegrarm $(ARM_SAMPLE:%=--test %)
+	$(CARGO) test --locked --target $(ARM) -p tegrarm --test runtime -- $(ARM_SAMPLE)
 endif
-ARM_SAMPLE := runtime_device runtime_hostobj runtime_replay barrier
+ARM_SAMPLE := device:: hostobj:: replay:: barrier::
 
 # The reference of some tests is tinygrad's CPU device, which needs a clang, or C++: the compiler that we link with will do for both.
 CLANG := $(if $(and $(shell command -v clang),$(shell command -v c++)),,$(ZIG)/.installed)

@@ -24,7 +24,7 @@ fuzz: $(FUZZ)/bin/cargo-fuzz  ## every fuzz target for FUZZ_SECONDS each (needs 
 
 # The standard library is instrumented too (-Zbuild-std), because threads synchronize through its locks. No report is suppressed. The
 # programs in C are compiled with the sanitizer, too. They run on the library in this process, and then, without it, on a supervisor with it.
-TSAN_TESTS   := threads file_door bringup conflicts channels runtime_device runtime_fences runtime_inputs runtime_queues runtime_replay
+TSAN_TESTS   := door:: channels:: device:: fences:: inputs:: queues:: replay::
 TSAN_FOLDER  := $(TARGET)/tsan
 TSAN_BUILT   := $(TSAN_FOLDER)/$(HOST)/debug
 TSAN_RUNTIME  = $(wildcard $(shell rustc +nightly --print target-libdir)/librustc*_rt.tsan.a)
@@ -35,7 +35,8 @@ tsan: tsan-tests tsan-ctests ## threads of the library, of programs in C and of 
 tsan-rust-src:
 	@rustup component add --toolchain nightly rust-src
 tsan-tests: tsan-rust-src
-	$(TSAN_CARGO) test $(TSAN_WHERE) -p tegrarm $(TSAN_TESTS:%=--test %)
+	$(TSAN_CARGO) test $(TSAN_WHERE) -p tegrarm --test threads --test bringup --test conflicts
+	$(TSAN_CARGO) test $(TSAN_WHERE) -p tegrarm --test files --test objects --test runtime -- $(TSAN_TESTS)
 	$(TSAN_CARGO) test $(TSAN_WHERE) -p tegra-gpu --test front_end
 	$(TSAN_CARGO) test $(TSAN_WHERE) -p tegra-sim --test outlive swarm
 tsan-ctests: tsan-rust-src build venv

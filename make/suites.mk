@@ -188,7 +188,7 @@ test-tinygrad-next: build venv  ## a checkout or a wheel of tinygrad (TINYGRAD=.
 	$(PY) python/tests/run_tinygrad_next.py --cache "$(WHOLE_CACHE)" $(TINYGRAD)
 
 # Runs LibreCUDA's own test programs through LD_PRELOAD and compares what they print. Its source is fetched at a fixed commit, and built
-# with cmake. tests/librecuda.rs makes the same calls and needs neither.
+# with cmake. tests/files/librecuda.rs makes the same calls and needs neither.
 test-librecuda: build venv  ## LibreCUDA's test programs, which need its source, git and cmake; not part of `make test`
 	$(PY) python/tests/run_librecuda.py --source "$(WHOLE_CACHE)/librecuda"
 

@@ -1,9 +1,7 @@
 //! Channels: their parameters over driver generations, their number, their owners and their deaths.
 #![allow(unsafe_code)] // looks at memory through the addresses that the library returns
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::sync::Arc;
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
 use tegrarm::rm::DmaRequest;

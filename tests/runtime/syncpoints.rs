@@ -1,8 +1,6 @@
 //! Hands work over with syncpoints and sync files, on the virtual Orin.
 #![cfg(feature = "sim")]
 
-mod common;
-
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -27,7 +25,7 @@ const DEADLINE: Option<Duration> = Some(Duration::from_secs(60));
 const COPIES: Plan = Plan { kind: Kind::Copy, ..Plan::PLAIN };
 
 fn device() -> Arc<Device> {
-    let rm = Arc::new(Rm::new(common::board(common::default_release()), CacheMode::WriteCombine));
+    let rm = Arc::new(Rm::new(crate::common::board(crate::common::default_release()), CacheMode::WriteCombine));
     Device::open(&rm, 0).unwrap()
 }
 
@@ -152,7 +150,7 @@ fn a_fault_lets_the_syncpoint_pass_and_recovery_brings_another() {
 
 #[test]
 fn a_system_without_the_node_has_syncpoints_but_no_sync_files() {
-    let board = common::board(common::default_release());
+    let board = crate::common::board(crate::common::default_release());
     let faulty = Arc::new(Faulty::new(board as Arc<dyn Kmd>));
     let device = Device::open(&Arc::new(Rm::new(faulty.clone() as Arc<dyn Kmd>, CacheMode::WriteCombine)), 0).unwrap();
     faulty.arm(CallKind::Open, 1, Errno::ENOENT);

@@ -1,9 +1,7 @@
 //! Tests several queues of one device on the virtual Orin: order, dependencies, copies and recovery.
 #![cfg(feature = "sim")]
 
-mod common;
-
-use common::{DEADLINE, LINE, open_device, vecadd};
+use crate::common::{DEADLINE, LINE, open_device, vecadd};
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::runtime::channel::{Kind, Plan};
@@ -135,7 +133,7 @@ fn a_queue_ends_and_its_fences_pass() {
 
 #[test]
 fn a_fault_stops_one_queue_and_recovery_keeps_everything_else() {
-    let _shown = common::shows(&[NV_ERR_RESOURCE_LOST]);
+    let _shown = crate::common::shows(&[NV_ERR_RESOURCE_LOST]);
     let device = open_device();
     let mut kernel = vecadd(&device);
     let (own, other) = (QueueRef::own(&device), QueueRef::open(&device, Plan::PLAIN).unwrap());
@@ -159,7 +157,7 @@ fn a_fault_stops_one_queue_and_recovery_keeps_everything_else() {
         assert_eq!(device.recover().unwrap(), 1, "round {round}");
         assert!(device.fault().unwrap().is_none());
         let e = device.wait(lost, DEADLINE).unwrap_err();
-        assert_eq!(common::note(e.status), NV_ERR_RESOURCE_LOST, "{e}");
+        assert_eq!(crate::common::note(e.status), NV_ERR_RESOURCE_LOST, "{e}");
         assert_eq!(device.query(lost).unwrap_err().status, NV_ERR_RESOURCE_LOST);
         device.wait(before, DEADLINE).unwrap();
         assert_eq!(event.time().unwrap(), time);

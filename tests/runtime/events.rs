@@ -1,9 +1,7 @@
 //! Time stamps of the runtime on the virtual Orin: events, profiles, and the relation of the GPU's clock to the CPU's.
 #![cfg(feature = "sim")]
 
-mod common;
-
-use common::{DEADLINE, LINE, open_device, vecadd};
+use crate::common::{DEADLINE, LINE, open_device, vecadd};
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::runtime::channel::profile::{Record, What};
@@ -51,15 +49,15 @@ fn events_lie_where_the_work_before_them_ended() {
 
 #[test]
 fn an_event_has_no_time_before_the_gpu_came_there() {
-    let _shown = common::shows(&[NV_ERR_NOT_READY, NV_ERR_INVALID_STATE]);
+    let _shown = crate::common::shows(&[NV_ERR_NOT_READY, NV_ERR_INVALID_STATE]);
     let device = open_device();
     let kernel = vecadd(&device);
     let event = Event::new(&device).unwrap();
-    assert_eq!(common::note(event.time().unwrap_err().status), NV_ERR_INVALID_STATE, "never recorded");
+    assert_eq!(crate::common::note(event.time().unwrap_err().status), NV_ERR_INVALID_STATE, "never recorded");
     let endless = Launch { grid: Dim3::new(i32::MAX as u32, 1, 1), ..LINE };
     device.launch(&kernel, &endless, &nothing(&kernel)).unwrap();
     event.record(device.own()).unwrap();
-    assert_eq!(common::note(event.time().unwrap_err().status), NV_ERR_NOT_READY);
+    assert_eq!(crate::common::note(event.time().unwrap_err().status), NV_ERR_NOT_READY);
     device.settle(Duration::from_millis(10));
 }
 

@@ -62,13 +62,14 @@ fn function<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Whether a test fails if nothing answers the status. Integration tests claim the status, and the claim is checked
-/// when they run (`common::shows`). Unit tests compare the status, and C programs pass it to the macro that compares.
+/// when they run (`crate::common::shows`). Unit tests compare the status, and C programs pass it to the macro that compares.
 fn shows(file: &str, body: &str, status: &str) -> bool {
     let statements = || body.split(';');
     match file {
         _ if file.starts_with("ctests/") => body.contains(&format!("REFUSED({status}, ")),
         _ if file.starts_with("tests/") => {
-            let claims = statements().filter_map(|s| s.split_once("= shows(&[").or(s.split_once("= common::shows(&[")));
+            let claims =
+                statements().filter_map(|s| s.split_once("= shows(&[").or(s.split_once("= crate::common::shows(&[")));
             claims.flat_map(|(_, claimed)| statuses(claimed)).any(|claimed| claimed == status)
         }
         _ => {

@@ -3,9 +3,7 @@
 #![cfg(feature = "sim")]
 #![allow(unsafe_code)] // calls what C calls
 
-mod common;
-
-use common::{cubin, last_sentence, open_c_device, vecadd};
+use crate::common::{cubin, last_sentence, open_c_device, vecadd};
 use std::ffi::c_void;
 use std::process::Command;
 use std::ptr::{null, null_mut};
@@ -113,9 +111,9 @@ fn absurd_sizes_are_statuses() {
 
 #[test]
 fn pages_without_an_end_are_a_status() {
-    let kmd = common::board(common::default_release());
-    let rm = common::manager(kmd);
-    let session = common::Session::open(&rm).unwrap();
+    let kmd = crate::common::board(crate::common::default_release());
+    let rm = crate::common::manager(kmd);
+    let session = crate::common::Session::open(&rm).unwrap();
     for limit in [u64::MAX, u64::MAX - 1, u64::MAX - 4096, 1 << 46] {
         for class in [0x71, 0x3e] {
             let request = tegrarm::rm::MemoryRequest { class, flags: 1 << 30, address: 0x1000_0000, limit };
@@ -133,8 +131,9 @@ fn alone(test: &str, change: impl FnOnce(&mut Command)) -> bool {
     if std::env::var_os(ROLE).is_some_and(|role| role == test) {
         return true;
     }
+    let (_, module) = module_path!().split_once("::").expect("a module of the test program");
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args([test, "--exact", "--test-threads=1"]).env(ROLE, test);
+    child.args([&format!("{module}::{test}"), "--exact", "--test-threads=1"]).env(ROLE, test);
     change(&mut child);
     let output = child.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);

@@ -1,10 +1,8 @@
 //! Tests what the library makes of answers that no virtual board gives: the answers of counters, and those of r39 about
 //! credits.
 
-mod common;
-
-use common::board::releases;
-use common::*;
+use crate::common::board::releases;
+use crate::common::*;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use tegra_sim::L4t;
@@ -195,7 +193,7 @@ fn credits_are_not_asked_of_a_kernel_before_r39() {
     s.close(&rm);
 }
 
-/// `tests/profiling_controls.rs` has the failures of the other controls, which virtual boards answer.
+/// `tests/profiling/controls.rs` has the failures of the other controls, which virtual boards answer.
 #[test]
 fn a_failure_about_credits_is_told_and_changes_nothing() {
     for l4t in releases(&[L4t::R39]) {

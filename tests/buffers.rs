@@ -7,7 +7,7 @@ mod common;
 
 use common::{DEADLINE, vecadd};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tegrarm::rm::Rm;
 use tegrarm::runtime::device::Device;
@@ -27,7 +27,17 @@ const PAGE: usize = 4096;
 const NO_POINTER: Access = Access { read_only: false, cpu: false };
 const READ_ONLY: Access = Access { read_only: true, cpu: true };
 
+/// From here to its end, the test is the only one that uses addresses. All boards choose the same ones, so that reserved addresses of one
+/// board may be those of another board's memory.
+fn alone() {
+    static ADDRESSES: Mutex<()> = Mutex::new(());
+    // A test is a thread, or all of them are one, which has the lock until its end.
+    thread_local!(static HELD: MutexGuard<'static, ()> = ADDRESSES.lock().unwrap_or_else(PoisonError::into_inner));
+    HELD.with(|_| ());
+}
+
 fn open() -> (Arc<common::Board>, Arc<Rm>, Arc<Device>) {
+    alone();
     let board = common::board(common::default_release());
     let rm = Arc::new(Rm::new(board.clone(), CacheMode::WriteCombine));
     let device = Device::open(&rm, 0).unwrap();
@@ -395,6 +405,7 @@ fn freed_pages_are_the_callers_although_a_replay_has_them() {
 
 /// A board that refuses large buffers although memory is free.
 fn refusing(refusals: tegra_sim::Refusals) -> (Arc<common::Board>, Arc<Device>) {
+    alone();
     let config = tegra_sim::SimConfig { mem_total: 512 << 20, ..tegra_sim::SimConfig::new(tegra_sim::Chip::OrinNano) };
     let sim = tegra_sim::SimKmd::new(config.refusing(refusals).unwrap());
     let board = Arc::new(common::Board::Virtual(sim));

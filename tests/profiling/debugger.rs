@@ -1,10 +1,8 @@
 //! Tests debuggers through RM on every release: memory, mappings, registers, error records and suspension of a channel.
-//! `tests/profiling_controls.rs` has the failures of the kernel.
+//! `tests/profiling/controls.rs` has the failures of the kernel.
 
-mod common;
-
-use common::board::releases;
-use common::*;
+use crate::common::board::releases;
+use crate::common::*;
 use std::sync::Arc;
 use tegra_sim::L4t;
 use tegrarm::status::RmResult;

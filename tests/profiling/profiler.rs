@@ -1,10 +1,8 @@
 //! Tests profilers through RM on every release: counters, streams, registers and power, and also what is refused, and
 //! with which status.
 
-mod common;
-
-use common::board::releases;
-use common::*;
+use crate::common::board::releases;
+use crate::common::*;
 use std::sync::Arc;
 use tegra_sim::L4t;
 use tegrarm_abi::layout::AbiStruct;
@@ -342,7 +340,7 @@ fn credits_cannot_be_had_before_r39() {
     }
 }
 
-/// `tests/profiling_controls.rs` has the failures of its controls.
+/// `tests/profiling/controls.rs` has the failures of its controls.
 #[test]
 fn a_profiler_that_the_kernel_does_not_make_leaves_nothing() {
     for l4t in releases(&ALL) {

@@ -1,9 +1,7 @@
 //! Tests fences of the runtime on the virtual Orin: waits for several fences, callbacks and descriptors.
 #![cfg(feature = "sim")]
 
-mod common;
-
-use common::{DEADLINE, LINE, open_device, vecadd};
+use crate::common::{DEADLINE, LINE, open_device, vecadd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 use std::sync::mpsc;

@@ -2,10 +2,8 @@
 //! UVM call.
 #![allow(unsafe_code)] // duplicates and closes descriptors as programs do
 
-mod common;
-
-use common::door::*;
-use common::*;
+use crate::common::door::*;
+use crate::common::*;
 use std::sync::Arc;
 use tegrarm::files::uvm;
 use tegrarm_abi::layout::AbiStruct;

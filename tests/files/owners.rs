@@ -1,9 +1,7 @@
 //! Which open file may use which client: RM's rule, for every escape that names a client.
 
-mod common;
-
-use common::door::*;
-use common::*;
+use crate::common::door::*;
+use crate::common::*;
 use tegrarm::files::escapes::{Args, ESCAPES, EscapeRow, Gate};
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::escapes::*;

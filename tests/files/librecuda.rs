@@ -1,10 +1,8 @@
 //! LibreCUDA's calls, in its order, with its arguments and on its objects, where these differ from the first
 //! frontend's. The sequence of calls is LibreCUDA's, and the code is not.
 
-mod common;
-
-use common::door::*;
-use common::*;
+use crate::common::door::*;
+use crate::common::*;
 use tegrarm_abi::methods::compute::NVC6C0_SET_OBJECT;
 use tegrarm_abi::methods::copy::*;
 use tegrarm_abi::methods::host::{NVC56F_NON_STALL_INTERRUPT, NVC56F_SEM_ADDR_LO};

@@ -1,9 +1,7 @@
 //! The runtime on the virtual Orin: modules of three compilers run and compute the right numbers.
 #![cfg(feature = "sim")]
 
-mod common;
-
-use common::cubin;
+use crate::common::cubin;
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::rm::Rm;
@@ -21,12 +19,12 @@ use tegrarm_abi::rm::status::*;
 const ROUTES: [&str; 4] = ["nvrtc", "jit", "rdc", "cuda13"];
 
 struct Board {
-    kmd: Arc<common::Board>,
+    kmd: Arc<crate::common::Board>,
     device: Arc<Device>,
 }
 
 fn board() -> Board {
-    let kmd = common::board(common::default_release());
+    let kmd = crate::common::board(crate::common::default_release());
     let rm = Arc::new(Rm::new(kmd.clone(), CacheMode::WriteCombine));
     Board { device: Device::open(&rm, 0).unwrap(), kmd }
 }
@@ -310,7 +308,7 @@ fn copies_check_their_ranges() {
 
 #[test]
 fn a_bad_pointer_is_a_fault_with_its_place() {
-    let _shown = common::shows(&[NV_ERR_RESET_REQUIRED]);
+    let _shown = crate::common::shows(&[NV_ERR_RESET_REQUIRED]);
     let Board { device, .. } = board();
     let kernel = load(&device, "vecadd", "nvrtc").kernel("vecadd").unwrap();
     let out = f32s(&device, &[0.0; 32]);
@@ -319,7 +317,7 @@ fn a_bad_pointer_is_a_fault_with_its_place() {
     let block = params::pack(kernel.kernel(), &arguments).unwrap();
     let fence = device.launch(&kernel, &line(32), &block).unwrap();
     let e = device.wait(fence, None).unwrap_err();
-    assert_eq!(common::note(e.status), NV_ERR_RESET_REQUIRED, "{e}");
+    assert_eq!(crate::common::note(e.status), NV_ERR_RESET_REQUIRED, "{e}");
     let fault = device.fault().unwrap().unwrap();
     assert_eq!(fault.cause, Cause::Mmu, "{fault}");
     assert!(fault.pc.is_some(), "{fault}");
@@ -355,7 +353,7 @@ fn bad_launches_do_nothing() {
 
 #[test]
 fn closing_gives_everything_back() {
-    let kmd = common::board(common::default_release());
+    let kmd = crate::common::board(crate::common::default_release());
     let before = kmd.census();
     let rm = Arc::new(Rm::new(kmd.clone(), CacheMode::WriteCombine));
     for _ in 0..3 {
@@ -372,7 +370,7 @@ fn closing_gives_everything_back() {
 /// A grid would end in an hour. Closing the device stops it and gives everything back.
 #[test]
 fn closing_does_not_wait_for_ever() {
-    let kmd = common::board(common::default_release());
+    let kmd = crate::common::board(crate::common::default_release());
     let before = kmd.census();
     let rm = Arc::new(Rm::new(kmd.clone(), CacheMode::WriteCombine));
     let device = Device::open(&rm, 0).unwrap();

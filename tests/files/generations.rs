@@ -5,10 +5,8 @@
 //! that it supports. Its sizes therefore do not depend on the headers from which this library was made. For each
 //! structure that the library answers, it must accept each of these sizes, because the size selects the layout.
 
-mod common;
-
-use common::door::*;
-use common::*;
+use crate::common::door::*;
+use crate::common::*;
 use tegrarm::files::escapes::{Args, ESCAPES};
 use tegrarm::rm::classes::{self, Params, Support};
 use tegrarm::rm::controls;

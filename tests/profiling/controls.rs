@@ -2,10 +2,8 @@
 //!
 //! The library's table says which controls there are. A row without a case here fails the test.
 
-mod common;
-
-use common::board::releases;
-use common::*;
+use crate::common::board::releases;
+use crate::common::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tegra_sim::L4t;
@@ -211,8 +209,8 @@ fn case(cmd: u32, before: fn(&Bench), works: Does, refused: Does, with: u32) -> 
     Case { cmd, before, works, refused, with }
 }
 
-/// The controls of streaming credits. No virtual board has them: `tests/profiler_kernels.rs` tests their failures, and
-/// `tests/profiler.rs` their refusals.
+/// The controls of streaming credits. No virtual board has them: `tests/profiling/kernels.rs` tests their failures, and
+/// `tests/profiling/profiler.rs` their refusals.
 const CREDITS: [u32; 3] =
     [NVB0CC_CTRL_CMD_GET_TOTAL_HS_CREDITS, NVB0CC_CTRL_CMD_SET_HS_CREDITS, NVB0CC_CTRL_CMD_GET_CHIPLET_HS_CREDIT_POOL];
 /// This control only closes a descriptor, which cannot fail.

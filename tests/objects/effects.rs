@@ -1,8 +1,6 @@
 //! Controls that change the machine: their effects, and that the effects are undone.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::sync::{Arc, Mutex};
 use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
 use tegrarm_abi::nvgpu::ctrl::NVGPU_GPU_IOCTL_FLUSH_L2;

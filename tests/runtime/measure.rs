@@ -1,9 +1,7 @@
 //! The figures of a device: those that follow from its design, and those that it measures.
 #![cfg(feature = "sim")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::runtime::device::Device;

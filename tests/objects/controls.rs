@@ -1,8 +1,6 @@
 //! Controls that clients other than tinygrad send, through the Rust core and through the C functions.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use tegrarm_abi::rm::ctrl_0080::*;
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::ctrl_a06c::*;
@@ -10,7 +8,7 @@ use tegrarm_abi::rm::ctrl_others::*;
 use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;
 
-over_both_doors! {
+crate::over_both_doors! {
     controls_with_one_answer_belong_to_devices_and_subdevices,
     what_the_chip_has_is_asked_in_batches,
     a_channel_that_is_reset_is_dead,

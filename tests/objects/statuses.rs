@@ -1,8 +1,6 @@
 //! Every NV_STATUS that a client of the object door can provoke, through the Rust core and through the C functions.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::sync::Arc;
 use tegrarm::rm::{CLIENT_HANDLES, DmaRequest, MapRequest, MemoryRequest, OBJECT_HANDLES};
 use tegrarm::tegra::{USER_VA_END, USER_VA_START};
@@ -18,7 +16,7 @@ use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::{CallKind, Errno, Faulty};
 use zerocopy::{FromZeros, IntoBytes};
 
-over_both_doors! {
+crate::over_both_doors! {
     object_handles_run_out,
     handles_come_from_their_ranges_and_are_honoured,
     rm_alloc_checks_in_rms_order,

@@ -1,10 +1,8 @@
 //! Escapes whose arguments may have several sizes.
 #![allow(unsafe_code)] // looks at the memory around an argument
 
-mod common;
-
-use common::door::*;
-use common::*;
+use crate::common::door::*;
+use crate::common::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::escapes::*;
 use tegrarm_abi::rm::status::*;

@@ -1,9 +1,7 @@
 //! Every row of the class table and of the control table is tested one by one: the library does what the row claims.
 #![allow(unsafe_code)] // controls write through pointers in their parameters
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::sync::Arc;
 use tegrarm::rm::Rm;
 use tegrarm::rm::Tag;
@@ -245,7 +243,7 @@ fn prepare(w: &Objects, row: &ControlRow) {
     }
 }
 
-/// Controls whose effect cannot be seen here, so that `tests/profiler.rs` shows it: one closes a descriptor, which is no
+/// Controls whose effect cannot be seen here, so that `tests/profiling/profiler.rs` shows it: one closes a descriptor, which is no
 /// call that can fail, and no virtual board answers the others.
 const SHOWN_ELSEWHERE: [u32; 4] = [
     NVB0CC_CTRL_CMD_POWER_RELEASE_FEATURES,
@@ -344,7 +342,7 @@ fn no_control_silently_does_nothing() {
         if SHOWN_ELSEWHERE.contains(&row.cmd) {
             continue;
         }
-        // r35's driver has no such switch. `tests/debugger.rs` shows that it is refused there.
+        // r35's driver has no such switch. `tests/profiling/debugger.rs` shows that it is refused there.
         if row.cmd == NV83DE_CTRL_CMD_DEBUG_SET_MODE_ERRBAR_DEBUG && default_release().is_r35() {
             continue;
         }

@@ -3,9 +3,7 @@
 #![cfg(feature = "sim")]
 #![allow(unsafe_code)] // calls what C calls
 
-mod common;
-
-use common::{cubin, last_sentence, launch_config, note, open_c_device, shows};
+use crate::common::{cubin, last_sentence, launch_config, note, open_c_device, shows};
 use std::ffi::{CString, c_void};
 use std::ptr::{null, null_mut};
 use std::time::Duration;
