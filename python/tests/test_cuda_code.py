@@ -3,6 +3,7 @@
 import ctypes
 import os
 import pathlib
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ import cuda
 import cuda_driver as driver
 import numpy
 import pytest
+from conftest import ROOT
 from cuda_driver import array, call, code, out, read
 
 from tegrarm import compile as compiler
 
 N = 1000
 DATA = numpy.arange(N, dtype=numpy.float32)
-INVALID_IMAGE, NO_BINARY, INVALID_PTX, NOT_FOUND = 200, 209, 218, 500
+INVALID_IMAGE, NO_BINARY, INVALID_PTX, NO_COMPILER, NOT_FOUND = 200, 209, 218, 221, 500
 HALVES = (r"""
 extern __device__ float twice(float);
 __device__ float offset = 1;
@@ -105,6 +107,123 @@ def test_ptx_with_its_log_and_options() -> None:
     check(place.value)
 
 
+def linked(image: bytes, options: dict[int, int], of_input: dict[int, int]) -> bytes:
+    """A link of one PTX, with options of the link and of the input."""
+
+    def arrays(chosen: dict[int, int]) -> tuple:
+        return (ctypes.c_uint(len(chosen)), (ctypes.c_uint * 9)(*chosen), (ctypes.c_void_p * 9)(*chosen.values()))
+
+    state, cubin, size = ctypes.c_uint64(), ctypes.c_uint64(), ctypes.c_size_t()
+    call("cuLinkCreate_v2", *arrays(options), ctypes.byref(state))
+    try:
+        call("cuLinkAddData_v2", state.value, ctypes.c_uint(1), image, len(image), b"t", *arrays(of_input))
+        call("cuLinkComplete", state.value, ctypes.byref(cubin), ctypes.byref(size))
+        return ctypes.string_at(cubin.value, size.value)
+    finally:
+        call("cuLinkDestroy", state.value)
+
+
+def registers(cubin: bytes) -> int:
+    module = out("cuModuleLoadData", cubin)
+    number = ctypes.c_int()
+    call("cuFuncGetAttribute", ctypes.byref(number), ctypes.c_int(4), driver.function(module, "many"))
+    return number.value
+
+
+MANY = """extern "C" __global__ void many(float *a) {
+    float x[64];
+    #pragma unroll
+    for (int i = 0; i < 64; i++) x[i] = a[i * 32 + threadIdx.x];
+    __syncthreads();
+    #pragma unroll
+    for (int i = 0; i < 64; i++) a[i * 32 + threadIdx.x] = x[63 - i] * x[(i * 7) % 64];
+}"""
+
+
+def test_options_of_a_link_and_of_its_input() -> None:
+    many = compiler.compiled(MANY.encode(), "t.cu", "compute_87", (), ptx=True)
+    target, most = 9, 0  # CU_JIT_TARGET, CU_JIT_MAX_REGISTERS
+    assert registers(linked(many, {}, {})) > 40
+    assert registers(linked(many, {most: 40}, {})) <= 40
+    assert registers(linked(many, {most: 64}, {most: 40})) <= 40, "an input's option is stronger"
+    # A link may be for another GPU, whose code this one does not run. The name of the GPU is in the flags of the file.
+    image = ptx("compute_75")
+    other = linked(image, {target: 80}, {})
+    assert other[:4] == b"\x7fELF" and int.from_bytes(other[48:52], "little") & 0xFF == 80
+    assert code("cuModuleLoadData", ctypes.byref(ctypes.c_uint64()), other) == NO_BINARY
+    values = (ctypes.c_void_p * 1)(80)
+    ex = [ctypes.byref(place := ctypes.c_uint64()), image, ctypes.c_uint(1), (ctypes.c_uint * 1)(target), values]
+    assert code("cuModuleLoadDataEx", *ex) == NO_BINARY
+    values[0] = 87
+    call("cuModuleLoadDataEx", *ex)
+    check(place.value)
+    for number in (99, 87 | 1 << 20):
+        with pytest.raises(driver.Failed, match=r": 1$"):
+            linked(image, {target: number}, {})
+
+
+# It has the options of ptxas that the library uses, by the names that ptxas gives them, and compiles with nvJitLink.
+PTXAS = """#!{python}
+import argparse, ctypes
+parser = argparse.ArgumentParser(prefix_chars="-", allow_abbrev=False)
+for name in ("arch", "maxrregcount", "o"):
+    parser.add_argument("-" + name)
+for name in ("O0", "O1", "O2", "O3", "g", "lineinfo", "v"):
+    parser.add_argument("-" + name, action="store_true")
+parser.add_argument("input")
+given = parser.parse_args()
+link, size, ptx = ctypes.c_void_p(), ctypes.c_size_t(), open(given.input, "rb").read()
+lib, options = ctypes.CDLL({library!r}), [f"-arch={{given.arch}}".encode()]
+assert lib.nvJitLinkCreate(ctypes.byref(link), 1, (ctypes.c_char_p * 1)(*options)) == 0
+if lib.nvJitLinkAddData(link, 2, ptx, ctypes.c_size_t(len(ptx)), b"t") or lib.nvJitLinkComplete(link):
+    raise SystemExit("ptxas fatal   : Ptx assembly aborted due to errors")
+lib.nvJitLinkGetLinkedCubinSize(link, ctypes.byref(size))
+image = ctypes.create_string_buffer(size.value)
+lib.nvJitLinkGetLinkedCubin(link, image)
+open(given.o, "wb").write(image.raw)
+print("ptxas info    : compiled by the stand-in")
+"""
+# Without site-packages in the process, the library finds no wheel.
+WITHOUT_WHEELS = """
+import ctypes, sys
+cu, image = ctypes.CDLL(sys.argv[1]), open(sys.argv[2], "rb").read()
+context, module, kernel, log = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.create_string_buffer(4000)
+assert cu.cuInit(0) == 0 == cu.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+names = (ctypes.c_uint * 6)(0, 7, 13, 12, 3, 4)
+values = (ctypes.c_void_p * 6)(40, 3, 1, 1, ctypes.addressof(log), 4000)
+status = cu.cuModuleLoadDataEx(ctypes.byref(module), image, 6, names, values)
+print(status, cu.cuModuleGetFunction(ctypes.byref(kernel), module, b"add") if status == 0 else "", log.value.decode().strip()[:60])
+"""
+
+
+def without_wheels(tmp_path: pathlib.Path, image: bytes, **env: str) -> subprocess.CompletedProcess[str]:
+    """Loads PTX in a process that finds a compiler where `env` says, if at all."""
+    (tmp_path / "image.ptx").write_bytes(image)
+    base = os.path.realpath(sys.executable)
+    kept = {name: value for name, value in os.environ.items() if name.startswith("TEGRARM_") and name != "TEGRARM_LOG"}
+    return subprocess.run([base, "-I", "-S", "-c", WITHOUT_WHEELS, driver.LIBRARY, tmp_path / "image.ptx"], env=kept | env,
+                          capture_output=True, text=True, timeout=100)
+
+
+@pytest.mark.skipif(pathlib.Path("/usr/local/cuda").exists(), reason="a CUDA toolkit is installed where every program finds it")
+def test_without_a_compiler_ptx_is_refused_and_ptxas_is_enough(tmp_path: pathlib.Path) -> None:
+    done = without_wheels(tmp_path, ptx("compute_87"))
+    assert done.stdout.split()[0] == str(NO_COMPILER), done
+    assert "pip install nvidia-nvjitlink-cu12" in done.stderr
+    (tmp_path / "toolkit/bin").mkdir(parents=True)
+    stand_in = tmp_path / "toolkit/bin/ptxas"
+    stand_in.write_text(PTXAS.format(python=sys.executable, library=str(cuda.installed("nvjitlink/lib/libnvJitLink.so.12"))))
+    stand_in.chmod(stat.S_IRWXU)
+    # The first is NVIDIA's own, which `make test-cudart` downloads.
+    theirs = next(ROOT.glob(".cache/nvcc/lib/python3*/site-packages/nvidia/cu13"), None)
+    for home in filter(None, (theirs, tmp_path / "toolkit")):
+        for env in ({"CUDA_HOME": str(home)}, {"PATH": f"{home}/bin"}):
+            done = without_wheels(tmp_path, ptx("compute_87"), **env)
+            assert done.stdout.startswith("0 0 ptxas info "), done
+    wrong = without_wheels(tmp_path, b".version 8.0\n.target sm_80\nnonsense\n", CUDA_HOME=str(tmp_path / "toolkit"))
+    assert wrong.stdout.split()[0] == str(INVALID_PTX) and "tegrarm-ptx" not in " ".join(os.listdir("/tmp")), wrong
+
+
 def check_linked(state: ctypes.c_uint64) -> None:
     """Completes a link of HALVES and ends it, and looks at what the kernel computes."""
     cubin, size = ctypes.c_uint64(), ctypes.c_size_t()
@@ -144,6 +263,14 @@ def test_libraries_and_their_kernels(context: int) -> None:
     image = cuda.compiled(source)
     call("cuLibraryLoadData", ctypes.byref(library), image, None, None, ctypes.c_uint(0), None, None, ctypes.c_uint(0))
     assert out("cuLibraryGetKernelCount", library.value, kind=ctypes.c_uint) == 2
+    preserved = [(ctypes.c_uint * 1)(1), None, ctypes.c_uint(1)]
+    call("cuLibraryLoadData", ctypes.byref(other := ctypes.c_uint64()), image, None, None, ctypes.c_uint(0), *preserved)
+    call("cuLibraryUnload", other.value)
+    # cuda.h: the file is not the program's memory. Tables of functions need an attribute that the device has not.
+    assert code("cuLibraryLoadFromFile", ctypes.byref(other), b"/none", None, None, ctypes.c_uint(0), *preserved) == 1
+    assert out("cuDeviceGetAttribute", ctypes.c_int(129), ctypes.c_int(0), kind=ctypes.c_int) == 0
+    preserved[0] = (ctypes.c_uint * 1)(0)
+    assert code("cuLibraryLoadData", ctypes.byref(other), image, None, None, ctypes.c_uint(0), *preserved) == 801
     kernels = (ctypes.c_uint64 * 2)()
     call("cuLibraryEnumerateKernels", kernels, ctypes.c_uint(2), library.value)
     kernel = out("cuLibraryGetKernel", library.value, b"add")

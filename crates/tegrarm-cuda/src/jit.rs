@@ -1,10 +1,11 @@
-//! PTX to machine code, by NVIDIA's nvJitLink if it is found, and the options and logs of that.
+//! PTX to machine code, by NVIDIA's nvJitLink or ptxas if one is found, and the options and logs of that.
 #![allow(unsafe_code)]
 
 use crate::api::{function, load};
 use crate::numbers::*;
 use crate::pointers::{Ptr, at, copy_bytes};
 use crate::result::{Answer, fail};
+use crate::toolkits;
 use std::ffi::{CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -74,47 +75,6 @@ impl Linker {
     }
 }
 
-/// The folders in which the wheels and the toolkits put nvJitLink.
-fn folders() -> Vec<PathBuf> {
-    let mut sites = Vec::new();
-    // A Python program has loaded something from its site-packages, and its first argument is in its environment.
-    if let Ok(maps) = std::fs::read_to_string("/proc/self/maps") {
-        for line in maps.lines() {
-            for name in ["/site-packages/", "/dist-packages/"] {
-                if let (Some(start), Some(end)) = (line.find('/'), line.find(name)) {
-                    sites.push(PathBuf::from(&line[start..end + name.len()]));
-                }
-            }
-        }
-    }
-    let first = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    let first = String::from_utf8_lossy(first.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
-    let environments =
-        [std::env::var_os("VIRTUAL_ENV").map(PathBuf::from), Path::new(&first).ancestors().nth(2).map(Path::to_owned)];
-    for prefix in environments.into_iter().flatten() {
-        let versions = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
-        sites.extend(versions.map(|version| version.path().join("site-packages")).filter(|path| path.is_dir()));
-    }
-    // The wheel of tegrarm lies beside those of NVIDIA.
-    sites.extend(
-        crate::api::own_path()
-            .iter()
-            .flat_map(|path| path.ancestors())
-            .filter(|path| path.ends_with("site-packages"))
-            .map(Path::to_owned),
-    );
-    sites.sort();
-    sites.dedup();
-    let mut folders: Vec<PathBuf> =
-        sites.iter().flat_map(|site| [site.join("nvidia/cu13/lib"), site.join("nvidia/nvjitlink/lib")]).collect();
-    for home in ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(std::env::var_os).map(PathBuf::from) {
-        // A toolkit has the first, and the wheels of CUDA 13 have the second.
-        folders.extend([home.join("lib64"), home.join("lib")]);
-    }
-    folders.push(PathBuf::from("/usr/local/cuda/lib64"));
-    folders
-}
-
 /// All versions of nvJitLink that were found, the newest first.
 fn linkers() -> &'static [Linker] {
     static LINKERS: OnceLock<Vec<Linker>> = OnceLock::new();
@@ -122,7 +82,7 @@ fn linkers() -> &'static [Linker] {
         let names = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
         let mut found: Vec<Linker> = Vec::new();
         for name in names {
-            let near = folders().into_iter().map(|folder| folder.join(name)).filter(|path| path.exists());
+            let near = toolkits::libraries().into_iter().map(|folder| folder.join(name)).filter(|path| path.exists());
             let first = std::iter::once(PathBuf::from(name)).chain(near).find_map(|path| Linker::load(&path));
             found.extend(first);
         }
@@ -144,6 +104,8 @@ pub struct Input {
 #[derive(Default)]
 pub struct Options {
     arguments: Vec<String>,
+    /// The GPU that the code is for, as the names of compilers have it, if the program chose one.
+    target: Option<String>,
     info: Log,
     error: Log,
     wall_time: Option<usize>,
@@ -194,12 +156,7 @@ impl Options {
                     (options.error.size, options.error.used) = (number as usize, Some(place))
                 }
                 CU_JIT_WALL_TIME => options.wall_time = Some(place),
-                CU_JIT_TARGET if number != 87 => {
-                    fail!(
-                        CUDA_ERROR_NOT_SUPPORTED,
-                        "CU_JIT_TARGET {number}: code is compiled for the GPU that there is"
-                    )
-                }
+                CU_JIT_TARGET => options.target = Some(target(number)?),
                 CU_JIT_GLOBAL_SYMBOL_NAMES | CU_JIT_GLOBAL_SYMBOL_ADDRESSES | CU_JIT_GLOBAL_SYMBOL_COUNT
                     if value != 0 =>
                 {
@@ -212,23 +169,62 @@ impl Options {
         }
         Ok(options)
     }
+
+    /// Takes the options over that were given for one input. The compilers have options for all inputs alone, and these options change how
+    /// fast the code is, what a debugger sees, or for which GPU all of it is. Nothing is compiled yet, so the logs of the input are empty.
+    pub fn take_over(&mut self, of_input: Options) {
+        of_input.info.write("");
+        of_input.error.write("");
+        let name = |argument: &str| argument.trim_end_matches(|c: char| c.is_ascii_digit() || c == '=').to_owned();
+        self.arguments.retain(|old| of_input.arguments.iter().all(|new| name(new) != name(old)));
+        self.arguments.extend(of_input.arguments);
+        self.target = of_input.target.or(self.target.take());
+    }
+
+    /// Fails if the program chose another GPU than the one that there is.
+    pub fn check_target(&self, arch: u32) -> Answer {
+        match &self.target {
+            Some(target) if *target != arch.to_string() => {
+                fail!(CUDA_ERROR_NO_BINARY_FOR_GPU, "CU_JIT_TARGET asks for sm_{target}, and the GPU is sm_{arch}")
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
-/// Compiles and links.
+/// The name that compilers have for a value of `CUjit_target`: a number, and a letter for code of one GPU or of one family.
+fn target(number: u32) -> Answer<String> {
+    let letter = match number >> 16 {
+        0 => "",
+        1 => "a",
+        2 => "f",
+        _ => fail!(CUDA_ERROR_INVALID_VALUE, "CU_JIT_TARGET {number:#x}"),
+    };
+    Ok(format!("{}{letter}", number & 0xFFFF))
+}
+
+/// Compiles and links, for the GPU that the options name, or for the one that there is.
 pub fn compile(inputs: &[Input], options: &Options, arch: u32) -> Answer<Vec<u8>> {
     let begun = std::time::Instant::now();
-    let linkers = linkers();
-    if linkers.is_empty() {
-        options.error.write("no PTX compiler");
-        let what = "libnvJitLink.so.13 or .12, which compiles PTX, was not found: `pip install nvidia-nvjitlink-cu12`, or a CUDA toolkit \
-                    in CUDA_HOME or /usr/local/cuda. Machine code for sm_87 needs no compiler";
-        // Without a word a program would only see the number.
-        crate::log::say(crate::log::Level::Notice, what);
-        fail!(CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "{what}");
+    let arch = options.target.clone().unwrap_or_else(|| arch.to_string());
+    // ptxas makes code that can be run of one PTX, and does not link.
+    let alone = match inputs {
+        [input] if input.kind == input::PTX => Some(&input.bytes),
+        _ => None,
+    };
+    let ptxas = toolkits::ptxas().zip(alone);
+    if linkers().is_empty() && ptxas.is_none() {
+        return not_found(options);
     }
     let mut told = String::new();
-    for linker in linkers {
-        let (result, info, error) = run(linker, inputs, &options.arguments, arch);
+    let by_linkers =
+        linkers().iter().map(|linker| (linker.path.as_path(), run(linker, inputs, &options.arguments, &arch)));
+    let by_ptxas = ptxas.into_iter().map(|(path, ptx)| {
+        let (cubin, said) = toolkits::assemble(path, ptx, &options.arguments, &arch);
+        let (info, error) = if cubin.is_some() { (said, String::new()) } else { (String::new(), said) };
+        (path, (cubin, info, error))
+    });
+    for (path, (result, info, error)) in by_linkers.chain(by_ptxas) {
         options.info.write(&info);
         options.error.write(&error);
         if let Some(time) = options.wall_time {
@@ -236,13 +232,27 @@ pub fn compile(inputs: &[Input], options: &Options, arch: u32) -> Answer<Vec<u8>
         }
         match result {
             Some(cubin) => return Ok(cubin),
-            None => told = format!("{told}{}: {}\n", linker.path.display(), error.trim()),
+            None => told = format!("{told}{}: {}\n", path.display(), error.trim()),
         }
     }
     if told.contains("nsupported .version") || told.contains("Unsupported PTX") {
-        fail!(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "the PTX is newer than nvJitLink: {told}");
+        fail!(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "the PTX is newer than the compiler: {told}");
+    }
+    if told.contains("is not defined for option 'gpu-name'") {
+        fail!(CUDA_ERROR_INVALID_VALUE, "CU_JIT_TARGET asks for a GPU that the compiler does not know: {told}");
     }
     fail!(CUDA_ERROR_INVALID_PTX, "{told}")
+}
+
+#[cold]
+fn not_found(options: &Options) -> Answer<Vec<u8>> {
+    options.error.write("no PTX compiler");
+    let what = "libnvJitLink.so.13 or .12, which compiles PTX and links, was not found, nor ptxas, which compiles PTX: \
+                `pip install nvidia-nvjitlink-cu12`, or a CUDA toolkit in CUDA_HOME or /usr/local/cuda. Machine code for sm_87 needs \
+                no compiler";
+    // Without a word a program would only see the number.
+    crate::log::say(crate::log::Level::Notice, what);
+    fail!(CUDA_ERROR_JIT_COMPILER_NOT_FOUND, "{what}")
 }
 
 /// nvJitLink takes PTX from ISA version 3.1 on. Version 3.1 only adds to 2.0 up to 3.0, so that such PTX is passed on as 3.1. PTX 1 has
@@ -261,7 +271,7 @@ fn name_a_known_version(ptx: &mut [u8]) {
 }
 
 /// Runs one linker. Returns the machine code, the log of information and that of errors.
-fn run(linker: &Linker, inputs: &[Input], arguments: &[String], arch: u32) -> (Option<Vec<u8>>, String, String) {
+fn run(linker: &Linker, inputs: &[Input], arguments: &[String], arch: &str) -> (Option<Vec<u8>>, String, String) {
     let mut own = vec![format!("-arch=sm_{arch}")];
     if inputs.iter().any(|input| input.kind == input::LTO_IR) {
         own.push("-lto".to_owned());

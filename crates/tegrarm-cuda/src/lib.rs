@@ -58,6 +58,7 @@ mod stack;
 mod streams;
 mod structures;
 mod symbols;
+mod toolkits;
 mod topology;
 mod user_objects;
 mod virtual_memory;

@@ -116,7 +116,7 @@ pub mod rows {
         _library_values: Ptr<usize>,
         library_count: u32,
     ) -> Answer {
-        let options = begin(library, (count, names, values), (library_count, library_names))?;
+        let options = begin(library, (count, names, values), (library_count, library_names), true)?;
         library.set(load(machine_code(fatbin::read(code, arch()?)?, &options)?)?, "library")
     }
 
@@ -131,30 +131,35 @@ pub mod rows {
         _library_values: Ptr<usize>,
         library_count: u32,
     ) -> Answer {
-        let options = begin(library, (count, names, values), (library_count, library_names))?;
+        let options = begin(library, (count, names, values), (library_count, library_names), false)?;
         let bytes = modules::file(&name.text("fileName")?)?;
         library.set(load(machine_code(fatbin::read_bytes(&bytes, arch()?)?, &options)?)?, "library")
     }
 
-    /// What both ways to load a library check first. Returns the options of the compiler.
+    /// What both ways to load a library check first. `in_memory` says that the image is the program's own memory. Returns the options of
+    /// the compiler.
     fn begin(
         library: Ptr<usize>,
         (count, names, values): (u32, Ptr<u32>, Ptr<usize>),
         (library_count, library_names): (u32, Ptr<u32>),
+        in_memory: bool,
     ) -> Answer<Options> {
         library.present("library")?;
-        check_options(library_names, library_count)?;
+        check_options(library_names, library_count, in_memory)?;
         Options::read(count, names, values)
     }
 
-    fn check_options(names: Ptr<u32>, count: u32) -> Answer {
+    fn check_options(names: Ptr<u32>, count: u32, in_memory: bool) -> Answer {
         for name in names.list(count as usize, "libraryOptions")? {
             match name {
-                CU_LIBRARY_BINARY_IS_PRESERVED => {}
+                CU_LIBRARY_BINARY_IS_PRESERVED if in_memory => {}
+                CU_LIBRARY_BINARY_IS_PRESERVED => {
+                    fail!(CUDA_ERROR_INVALID_VALUE, "CU_LIBRARY_BINARY_IS_PRESERVED is for images in memory")
+                }
                 CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE => {
                     fail!(
                         CUDA_ERROR_NOT_SUPPORTED,
-                        "functions of the program in device code: CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE"
+                        "CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE: CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS is 0"
                     )
                 }
                 other => fail!(CUDA_ERROR_INVALID_VALUE, "the library option {other}"),

@@ -1,4 +1,4 @@
-//! Links: several inputs become one cubin, by nvJitLink.
+//! Links: several inputs become one cubin, by nvJitLink, or one PTX does, by ptxas too.
 
 use crate::device::arch;
 use crate::handles::Handles;
@@ -32,7 +32,7 @@ pub mod rows {
         link.set(LINKS.add(Arc::new(Link { options, inputs: Mutex::default(), cubin: Mutex::default() }))?, "stateOut")
     }
 
-    fn add(link: usize, kind: u32, bytes: Vec<u8>, name: String) -> Answer {
+    fn add(link: usize, kind: u32, bytes: Vec<u8>, name: String, options: Options) -> Answer {
         let kind = match kind {
             CU_JIT_INPUT_CUBIN => input::CUBIN,
             CU_JIT_INPUT_PTX => input::PTX,
@@ -47,7 +47,9 @@ pub mod rows {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
             bytes.truncate(end);
         }
-        LINKS.get(link)?.inputs.lock().push(Input { kind, bytes, name });
+        let link = LINKS.get(link)?;
+        link.options.lock().take_over(options);
+        link.inputs.lock().push(Input { kind, bytes, name });
         Ok(())
     }
 
@@ -63,9 +65,9 @@ pub mod rows {
         values: Ptr<usize>,
     ) -> Answer {
         LINKS.get(link)?;
-        Options::read(count, names, values)?;
+        let options = Options::read(count, names, values)?;
         let name = if name.is_null() { "an input".to_owned() } else { name.text("name")? };
-        add(link, kind, data.bytes(size)?, name)
+        add(link, kind, data.bytes(size)?, name, options)
     }
 
     pub fn cuLinkAddFile_v2(
@@ -77,9 +79,9 @@ pub mod rows {
         values: Ptr<usize>,
     ) -> Answer {
         LINKS.get(link)?;
-        Options::read(count, names, values)?;
+        let options = Options::read(count, names, values)?;
         let path = path.text("path")?;
-        add(link, kind, file(&path)?, path)
+        add(link, kind, file(&path)?, path, options)
     }
 
     pub fn cuLinkComplete(link: usize, cubin: Ptr<usize>, size: Ptr<usize>) -> Answer {

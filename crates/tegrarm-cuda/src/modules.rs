@@ -43,6 +43,7 @@ pub fn machine_code(code: Code, options: &Options) -> Answer<Vec<u8>> {
             fail!(CUDA_ERROR_INVALID_IMAGE, "the image is neither a cubin, nor a fat binary, nor PTX")
         }
         Code::Ptx(bytes) => {
+            options.check_target(arch()?)?;
             jit::compile(&[Input { kind: input::PTX, bytes, name: "the module".into() }], options, arch()?)
         }
     }
