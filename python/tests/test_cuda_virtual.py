@@ -177,6 +177,7 @@ def test_what_cannot_be_is_refused() -> None:
     handle = ctypes.c_uint64()
     cases = [(INVALID, {"type": 0}), (INVALID, {"type": 7}), (NOT_SUPPORTED, {"handle_types": 8}), (NOT_SUPPORTED, {"rdma": 1}),
              (INVALID_DEVICE, {"location": Location(1, 1)}), (NOT_SUPPORTED, {"location": Location(3, 0)}),
+             (INVALID, {"location": Location(4, 0)}),
              (INVALID, {"location": Location(0, 0)}), (NOT_SUPPORTED, {"usage": 1})]
     for expected, wanted in cases:
         assert code("cuMemCreate", ctypes.byref(handle), UNIT, ctypes.byref(properties(**wanted)), 0) == expected, wanted
@@ -255,6 +256,37 @@ def test_memory_needs_no_context_and_goes_to_another_one(context: int) -> None:
     # The memory belongs to the primary context, and the mapping keeps it.
     call("cuDevicePrimaryCtxReset_v2", ctypes.c_int(0))
     assert (read(address, numpy.zeros(4, numpy.uint32)) == 3).all()
+
+
+def test_memory_stays_when_its_context_ends(context: int) -> None:
+    other = out("cuCtxCreate_v2", ctypes.c_uint(0), ctypes.c_int(0))
+    address, handle = mapped()
+    call("cuMemsetD32_v2", address, ctypes.c_uint(5), 4)
+    unnamed = created()
+    call("cuMemMap", address + UNIT, UNIT, 0, unnamed, 0)
+    # The other context has a mapping of this memory and no handle.
+    call("cuCtxSetCurrent", context)
+    here = reserved()
+    call("cuMemMap", here + UNIT, UNIT, 0, unnamed, 0)
+    call("cuMemRelease", unnamed)
+    assert allow(here + UNIT, UNIT, WRITE) == 0
+    call("cuMemsetD32_v2", here + UNIT, ctypes.c_uint(6), 4)
+    call("cuCtxDestroy_v2", other)
+    call("cuCtxSetCurrent", context)
+    call("cuMemMap", here, UNIT, 0, handle, 0)
+    call("cuMemRelease", handle)
+    assert allow(here, UNIT, WRITE) == 0
+    assert (read(here, numpy.zeros(4, numpy.uint32)) == 5).all()
+    # Both can be named again, and mapped once more.
+    for at, number in ((here, 5), (here + UNIT, 6)):
+        again = out("cuMemRetainAllocationHandle", at)
+        call("cuMemMap", here + 2 * UNIT, UNIT, 0, again, 0)
+        assert allow(here + 2 * UNIT, UNIT, READ) == 0
+        assert (read(here + 2 * UNIT, numpy.zeros(4, numpy.uint32)) == number).all()
+        call("cuMemUnmap", here + 2 * UNIT, UNIT)
+        call("cuMemRelease", again)
+    call("cuMemUnmap", here, 2 * UNIT)
+    assert code("cuMemRetainAllocationHandle", ctypes.byref(ctypes.c_uint64()), here) == INVALID
 
 
 def test_addresses_can_be_freed_after_their_context() -> None:

@@ -5,6 +5,7 @@ use crate::numbers::*;
 use crate::result::{Answer, fail};
 use crate::structures::AllocationProperties;
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tegrarm_lock::Mutex;
 
@@ -13,18 +14,49 @@ const READ_ONLY: u32 = 2;
 
 /// Memory of cuMemCreate. It lives as long as a handle or a mapping of it.
 pub struct Memory {
-    /// The handle of its context.
-    pub context: usize,
+    /// Where it is.
+    pub home: Mutex<Home>,
     /// How many bytes it has.
     pub size: u64,
     /// What the program asked for.
     pub properties: AllocationProperties,
-    /// The memory itself.
-    pub buffer: Arc<Buffer>,
     /// A number that no other allocation has.
     pub id: u64,
     /// How the program names it.
     pub handle: Mutex<Handle>,
+}
+
+/// Where memory is. CUDA's belongs to no context.
+pub enum Home {
+    /// It is a buffer of a context, whose handle this is.
+    In(usize, Arc<Buffer>),
+    /// Its context has ended. The dma-buf keeps it.
+    Apart(OwnedFd),
+}
+
+impl Memory {
+    /// A descriptor of its dma-buf, whose first byte is that of the memory.
+    pub fn descriptor(&self) -> Answer<OwnedFd> {
+        match &*self.home.lock() {
+            Home::In(_, buffer) => buffer.descriptor(),
+            Home::Apart(fd) => match fd.try_clone() {
+                Ok(fd) => Ok(fd),
+                Err(why) => fail!(CUDA_ERROR_OUT_OF_MEMORY, "no descriptor for memory: {why}"),
+            },
+        }
+    }
+
+    /// Its context ends, if it is this one: it stays without a context.
+    pub fn leave(&self, context: usize) -> Answer {
+        let mut home = self.home.lock();
+        if let Home::In(of, buffer) = &*home
+            && *of == context
+        {
+            let fd = buffer.descriptor()?;
+            *home = Home::Apart(fd);
+        }
+        Ok(())
+    }
 }
 
 /// A handle, and how often the program has it. The handle ends with the last time, and the memory may get another one later.

@@ -15,6 +15,7 @@ pub mod rows {
     use super::*;
     use crate::pointers::{Location, Ptr};
     use std::ffi::c_void;
+    use std::os::fd::IntoRawFd;
 
     pub fn cuMemAlloc_v2(address: Ptr<u64>, size: usize) -> Answer {
         capturing::forbid_unsafe()?;
@@ -110,8 +111,8 @@ pub mod rows {
                 "a dma-buf for a part of an allocation: nvmap's dma-bufs are whole allocations"
             );
         }
-        let (fd, _) = mapped.as_ref().map_or(&found.buffer, |memory| &memory.buffer).export()?;
-        handle.cast::<i32>().set(fd, "handle")
+        let fd = mapped.as_ref().map_or_else(|| found.buffer.descriptor(), |memory| memory.descriptor())?;
+        handle.cast::<i32>().set(fd.into_raw_fd(), "handle")
     }
 
     /// A hint about managed memory: the CPU and the GPU have the same memory, so that there is nothing to move.

@@ -1,7 +1,8 @@
 //! Virtual memory: addresses that are reserved, memory without addresses, and what is mapped where.
 //!
-//! Contexts have address spaces of their own, so that addresses belong to the context that was current when they were reserved. Memory ends
-//! with its handles and mappings, or with the context that was current when it was made. Another context maps it through its dma-buf.
+//! Contexts have address spaces of their own, so that addresses belong to the context that was current when they were reserved. Memory is a
+//! buffer of the context that was current when it was made, and another context maps it through its dma-buf. The dma-buf keeps it when its
+//! context ends before its handles and mappings.
 
 use crate::allocations::{self, Kind, find_reserved};
 use crate::capturing;
@@ -9,13 +10,13 @@ use crate::context::{CONTEXTS, Context, current_or_primary};
 use crate::device::check_device;
 use crate::handles::Handles;
 use crate::machine::Buffer;
-use crate::mappings::{Handle, Memory};
+use crate::mappings::{Handle, Home, Memory};
 use crate::numbers::*;
 use crate::pointers::Location;
 use crate::result::{Answer, fail};
 use crate::structures::AllocationProperties;
 use std::os::fd::{AsRawFd, IntoRawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tegrarm_lock::Mutex;
 
 /// Sizes and addresses of memory are multiples of this, as on NVIDIA's own driver.
@@ -25,6 +26,9 @@ const PAGE: u64 = 4096;
 
 /// The memory that programs have handles of.
 static MEMORIES: Handles<Memory> = Handles::new(6, "memory allocation", CUDA_ERROR_INVALID_VALUE);
+
+/// All memory that lives, by handles or by mappings.
+static LIVING: Mutex<Vec<Weak<Memory>>> = Mutex::new(Vec::new());
 
 /// Addresses that were reserved in contexts which have ended since: the first one, and how many. CUDA's are not a context's, so that a
 /// program may unmap and free them after it has destroyed the context.
@@ -38,10 +42,17 @@ fn has_ended(address: u64, size: u64) -> bool {
     find_reserved(address, size).is_err() && ENDED.lock().iter().any(inside)
 }
 
-/// Ends the handles of memory and the addresses that belong to a context.
+/// Ends the addresses that belong to a context. Its memory stays.
 pub fn forget(context: usize) {
     ENDED.lock().extend(allocations::reserved_of(context));
-    drop(MEMORIES.remove_all(|memory| memory.context == context));
+    let living: Vec<Arc<Memory>> = LIVING.lock().iter().filter_map(Weak::upgrade).collect();
+    for memory in living {
+        if let Err(error) = memory.leave(context) {
+            let text = error.text.unwrap_or_default();
+            crate::log::say(crate::log::Level::Notice, &format!("memory ends with its context: {text}"));
+            drop(MEMORIES.remove_all(|other| other.id == memory.id));
+        }
+    }
 }
 
 /// Gives memory a handle, or counts one more user of the handle that it has.
@@ -55,16 +66,24 @@ fn name(memory: &Arc<Memory>) -> Answer<u64> {
 }
 
 fn make(context: usize, size: u64, properties: AllocationProperties, buffer: Buffer) -> Answer<u64> {
-    let (id, handle, buffer) = (allocations::next_id(), Mutex::new(Handle::default()), Arc::new(buffer));
-    name(&Arc::new(Memory { context, size, properties, buffer, id, handle }))
+    let (id, handle) = (allocations::next_id(), Mutex::new(Handle::default()));
+    let home = Mutex::new(Home::In(context, Arc::new(buffer)));
+    let memory = Arc::new(Memory { home, size, properties, id, handle });
+    let mut living = LIVING.lock();
+    living.retain(|one| one.strong_count() != 0);
+    living.push(Arc::downgrade(&memory));
+    drop(living);
+    name(&memory)
 }
 
 /// Memory as a context has it.
 fn seen_by(context: &Context, memory: &Memory) -> Answer<Arc<Buffer>> {
-    if context.handle == memory.context {
-        return Ok(memory.buffer.clone());
+    if let Home::In(of, buffer) = &*memory.home.lock()
+        && *of == context.handle
+    {
+        return Ok(buffer.clone());
     }
-    let fd = memory.buffer.descriptor()?;
+    let fd = memory.descriptor()?;
     Buffer::import(&context.device, fd.as_raw_fd()).map(|(buffer, _)| Arc::new(buffer))
 }
 
@@ -82,7 +101,7 @@ fn check_multiple(what: &str, number: u64) -> Answer {
 fn check_location(location: Location) -> Answer {
     match location.kind {
         CU_MEM_LOCATION_TYPE_DEVICE => check_device(location.id),
-        CU_MEM_LOCATION_TYPE_HOST..=CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT => fail!(
+        CU_MEM_LOCATION_TYPE_HOST | CU_MEM_LOCATION_TYPE_HOST_NUMA => fail!(
             CUDA_ERROR_NOT_SUPPORTED,
             "memory of the host (the location {}): CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED is 0",
             location.kind
@@ -319,7 +338,7 @@ pub mod rows {
                 "requestedHandleTypes of cuMemCreate has no CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR"
             );
         }
-        handle.cast::<i32>().set(memory.buffer.descriptor()?.into_raw_fd(), "shareableHandle")
+        handle.cast::<i32>().set(memory.descriptor()?.into_raw_fd(), "shareableHandle")
     }
 
     /// The pointer is the descriptor itself, as CUDA defines it. The caller keeps the descriptor.
