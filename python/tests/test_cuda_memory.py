@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import cuda_driver as driver
 import numpy
 import pytest
+from conftest import ROOT
 from cuda_driver import HOST_FUNCTION, array, call, code, out, read
 from hypothesis import given, settings
 from hypothesis import strategies as draw
@@ -257,6 +258,68 @@ def test_a_pool_keeps_what_its_threshold_allows(context: int) -> None:
     call("cuCtxSetCurrent", context)
     assert numbers() == [1, 2, 0, 3]
     call("cuMemPoolDestroy", pool)
+
+
+def test_a_pool_has_at_most_what_it_was_made_for() -> None:
+    size = 1 << 20
+    properties = PoolProperties(kind=1, location=(1, 0))
+    properties.rest[1] = 3 * size  # maxSize
+    pool, stream = out("cuMemPoolCreate", ctypes.byref(properties)), out("cuStreamCreate", ctypes.c_uint(1))
+    call("cuMemPoolSetAttribute", pool, ctypes.c_uint(4), ctypes.byref(ctypes.c_uint64(8 * size)))
+    first, second = (out("cuMemAllocFromPoolAsync", size, pool, stream) for _ in range(2))
+    assert code("cuMemAllocFromPoolAsync", ctypes.byref(place := ctypes.c_uint64()), 2 * size, pool, stream) == 2
+    call("cuMemFreeAsync", first, stream)
+    assert read_attributes(pool, 5) == [2 * size], "it keeps what was freed"
+    third = out("cuMemAllocFromPoolAsync", 2 * size, pool, stream)
+    assert read_attributes(pool, 5, 7) == [3 * size, 3 * size], "which ends when its room is needed"
+    assert code("cuMemAllocFromPoolAsync", ctypes.byref(place), 1, pool, stream) == 2
+    # Pinned memory of the device 0, in no domain, without handles for other processes.
+    assert read_attributes(pool, 13) == [3 * size] and read_attributes(pool, 9, 10, 11, 12, 14, 15) == [1, 0, 0, 1, 0, (1 << 32) - 1]
+    for address in (second, third):
+        call("cuMemFreeAsync", address, stream)
+    call("cuMemPoolDestroy", pool)
+
+
+def read_attributes(pool: int, *attributes: int) -> list[int]:
+    values = []
+    for attribute in attributes:
+        value = ctypes.c_uint64()
+        call("cuMemPoolGetAttribute", pool, ctypes.c_uint(attribute), ctypes.byref(value))
+        values.append(value.value)
+    return values
+
+
+def test_what_the_device_has_not_is_refused_as_its_attributes_say() -> None:
+    def attribute(number: int) -> int:
+        return out("cuDeviceGetAttribute", ctypes.c_int(number), ctypes.c_int(0), kind=ctypes.c_int)
+
+    # The attribute that says it, what a program asks for, and the result.
+    for number, wanted, expected in ((89, {"kind": 2}, 801), (144, {"location": (2, 0)}, 801), (144, {"location": (3, 0)}, 801),
+                                     (119, {"handles": 1}, 801), (149, {"location": (6, 0)}, 801),
+                                     (144, {"location": (2, 0), "handles": 1}, 1), (144, {"location": (4, 0)}, 1),
+                                     (89, {"kind": 9}, 1), (144, {"location": (1, 1)}, 101)):
+        assert attribute(number) == 0
+        properties = PoolProperties(**{"kind": 1, "location": (1, 0), **wanted})
+        assert code("cuMemPoolCreate", ctypes.byref(ctypes.c_uint64()), ctypes.byref(properties)) == expected, wanted
+    assert attribute(125) == 0 and code("cuEventCreate", ctypes.byref(ctypes.c_uint64()), ctypes.c_uint(6)) == 801
+    # The CPU's memory is the GPU's, so that it has a dma-buf as well.
+    host, fd = out("cuMemHostAlloc", 1 << 16, ctypes.c_uint(0)), ctypes.c_int()
+    assert attribute(146) == 1
+    call("cuMemGetHandleForAddressRange", ctypes.byref(fd), host, 1 << 16, ctypes.c_uint(1), 0)
+    assert os.fstat(fd.value).st_size in (0, 1 << 16)
+    os.close(fd.value)
+    call("cuMemFreeHost", host)
+
+
+def test_every_attribute_of_the_headers_has_an_answer() -> None:
+    rows = [line.split("\t") for line in (ROOT / "crates/tegrarm-cuda/numbers.tsv").read_text().splitlines()]
+    numbers = {name: int(number) for kind, name, number in (row for row in rows if len(row) == 3) if kind == "CUdevice_attribute"}
+    most = numbers.pop("CU_DEVICE_ATTRIBUTE_MAX")
+    assert len(numbers) > 140 and max(numbers.values()) < most
+    unknown = [name for name, number in numbers.items() if code("cuDeviceGetAttribute", ctypes.byref(ctypes.c_int()),
+                                                               ctypes.c_int(number), ctypes.c_int(0))]
+    assert not unknown
+    assert code("cuDeviceGetAttribute", ctypes.byref(ctypes.c_int()), ctypes.c_int(most), ctypes.c_int(0)) == 1
 
 
 def test_contexts_have_addresses_of_their_own(context: int) -> None:

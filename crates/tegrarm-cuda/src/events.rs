@@ -93,7 +93,7 @@ pub mod rows {
             fail!(CUDA_ERROR_INVALID_VALUE, "the flags {flags:#x} of an event");
         }
         if flags & CU_EVENT_INTERPROCESS != 0 {
-            fail!(CUDA_ERROR_NOT_SUPPORTED, "CU_EVENT_INTERPROCESS: events of other processes come as sync files");
+            fail!(CUDA_ERROR_NOT_SUPPORTED, "CU_EVENT_INTERPROCESS: CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED is 0");
         }
         let context = current()?;
         context.alive()?;

@@ -26,6 +26,8 @@ struct Pool {
     /// Memory that was freed.
     free: Mutex<Vec<Free>>,
     is_default: bool,
+    /// It never has more bytes, or 0 if it may have all that there are.
+    most: u64,
 }
 
 /// A number of bytes, and the largest that it was.
@@ -37,7 +39,17 @@ struct Count {
 
 impl Count {
     fn add(&self, size: u64) {
-        self.most.fetch_max(self.now.fetch_add(size, Ordering::Relaxed) + size, Ordering::Relaxed);
+        self.add_within(size, u64::MAX);
+    }
+
+    /// Adds bytes, unless there would be more than so many then.
+    fn add_within(&self, size: u64, most: u64) -> bool {
+        let more = |now: u64| now.checked_add(size).filter(|all| *all <= most);
+        let added = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        if let Ok(before) = added {
+            self.most.fetch_max(before + size, Ordering::Relaxed);
+        }
+        added.is_ok()
     }
 
     fn remove(&self, size: u64) {
@@ -60,10 +72,10 @@ struct Free {
 }
 
 impl Pool {
-    fn new(is_default: bool) -> Pool {
+    fn new(is_default: bool, most: u64) -> Pool {
         // Reuse is allowed in every way at first, and the threshold is 0, as in CUDA.
         let settings = Mutex::new([0, 1, 1, 1, 0]);
-        Pool { settings, used: Count::default(), reserved: Count::default(), free: Mutex::default(), is_default }
+        Pool { settings, used: Count::default(), reserved: Count::default(), free: Mutex::default(), is_default, most }
     }
 
     /// Memory of this size that was freed, if the stream may have it.
@@ -76,6 +88,36 @@ impl Pool {
         };
         let at = free.iter().position(fits)?;
         Some(free.swap_remove(at).memory)
+    }
+
+    /// Counts memory that the pool gets. What it keeps ends, if that makes the room.
+    fn grow(&self, size: u64) -> Answer {
+        let most = if self.most == 0 { u64::MAX } else { self.most };
+        if self.reserved.add_within(size, most) {
+            return Ok(());
+        }
+        self.release(|_| false, most.saturating_sub(size));
+        if self.reserved.add_within(size, most) {
+            return Ok(());
+        }
+        let now = self.reserved.now.load(Ordering::Relaxed);
+        fail!(
+            CUDA_ERROR_OUT_OF_MEMORY,
+            "{size} bytes of a pool that has {now} and may have {most}: maxSize of its properties"
+        )
+    }
+
+    /// More memory, which is counted. If there is none, what the pool keeps may be what is missing.
+    fn more(&self, context: &Context, kind: Kind, size: usize) -> Answer<Arc<Allocation>> {
+        self.grow(size as u64)?;
+        let made = context.alloc(kind, size).or_else(|error| {
+            self.release(|_| false, 0);
+            if error.code == CUDA_ERROR_OUT_OF_MEMORY { context.alloc(kind, size) } else { Err(error) }
+        });
+        if made.is_err() {
+            self.reserved.remove(size as u64);
+        }
+        made
     }
 
     /// Keeps freed memory, or ends it if that is more than the pool may keep.
@@ -125,7 +167,7 @@ fn default_pool() -> Answer<usize> {
     static DEFAULT: Mutex<usize> = Mutex::new(0);
     let mut handle = DEFAULT.lock();
     if *handle == 0 {
-        *handle = POOLS.add(Arc::new(Pool::new(true)))?;
+        *handle = POOLS.add(Arc::new(Pool::new(true, 0)))?;
     }
     Ok(*handle)
 }
@@ -161,19 +203,7 @@ pub mod rows {
         context.alive()?;
         let made = match found.again(&context, &stream, size as u64) {
             Some(made) => allocations::restore(made),
-            None => {
-                let made = context.alloc(Kind::Pool(pool), size).or_else(|error| {
-                    // What the pool keeps may be what is missing.
-                    found.release(|_| false, 0);
-                    if error.code == CUDA_ERROR_OUT_OF_MEMORY {
-                        context.alloc(Kind::Pool(pool), size)
-                    } else {
-                        Err(error)
-                    }
-                })?;
-                found.reserved.add(made.size);
-                made
-            }
+            None => found.more(&context, Kind::Pool(pool), size)?,
         };
         found.used.add(made.size);
         address.set(made.address, "dptr")
@@ -201,16 +231,45 @@ pub mod rows {
     pub fn cuMemPoolCreate(pool: Ptr<usize>, properties: Ptr<c_void>) -> Answer {
         pool.present("pool")?;
         let wanted = properties.cast::<PoolProperties>().get("poolProps")?;
-        if wanted.allocation_type != CU_MEM_ALLOCATION_TYPE_PINNED
-            || wanted.location.kind != CU_MEM_LOCATION_TYPE_DEVICE
-        {
-            fail!(CUDA_ERROR_NOT_SUPPORTED, "a pool of other memory than pinned memory of the device");
+        check_properties(&wanted)?;
+        pool.set(POOLS.add(Arc::new(Pool::new(false, wanted.max_size as u64)))?, "pool")
+    }
+
+    /// Fails unless there can be such a pool. The attributes of the device say the same.
+    fn check_properties(wanted: &PoolProperties) -> Answer {
+        let of_host = CU_MEM_LOCATION_TYPE_HOST..=CU_MEM_LOCATION_TYPE_HOST_NUMA;
+        match wanted.allocation_type {
+            CU_MEM_ALLOCATION_TYPE_PINNED => {}
+            CU_MEM_ALLOCATION_TYPE_MANAGED => fail!(
+                CUDA_ERROR_NOT_SUPPORTED,
+                "a pool of managed memory: CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS is 0"
+            ),
+            other => fail!(CUDA_ERROR_INVALID_VALUE, "the type {other} of a pool's allocations"),
         }
-        check_device(wanted.location.id)?;
+        match wanted.location.kind {
+            CU_MEM_LOCATION_TYPE_DEVICE => check_device(wanted.location.id)?,
+            kind if of_host.contains(&kind) && wanted.handle_types == CU_MEM_HANDLE_TYPE_NONE => fail!(
+                CUDA_ERROR_NOT_SUPPORTED,
+                "a pool of the host's memory: CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED is 0"
+            ),
+            CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN => {
+                fail!(CUDA_ERROR_NOT_SUPPORTED, "a pool of one domain: CU_DEVICE_ATTRIBUTE_LOCALITY_DOMAIN_COUNT is 0")
+            }
+            other => fail!(CUDA_ERROR_INVALID_VALUE, "the type {other} of a pool's location"),
+        }
         if wanted.handle_types != CU_MEM_HANDLE_TYPE_NONE {
-            fail!(CUDA_ERROR_NOT_SUPPORTED, "a pool whose memory other processes can use");
+            fail!(
+                CUDA_ERROR_NOT_SUPPORTED,
+                "a pool with handles for other processes: CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES is 0"
+            );
         }
-        pool.set(POOLS.add(Arc::new(Pool::new(false)))?, "pool")
+        if wanted.usage != 0 {
+            fail!(
+                CUDA_ERROR_NOT_SUPPORTED,
+                "a pool for the engine that decompresses: CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK is 0"
+            );
+        }
+        Ok(())
     }
 
     pub fn cuMemPoolDestroy(pool: usize) -> Answer {
@@ -262,9 +321,25 @@ pub mod rows {
             CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH => pool.reserved.most.load(Ordering::Relaxed),
             CU_MEMPOOL_ATTR_USED_MEM_CURRENT => pool.used.now.load(Ordering::Relaxed),
             CU_MEMPOOL_ATTR_USED_MEM_HIGH => pool.used.most.load(Ordering::Relaxed),
+            CU_MEMPOOL_ATTR_MAX_POOL_SIZE => pool.most,
+            CU_MEMPOOL_ATTR_ALLOCATION_TYPE..=CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID => {
+                return value.cast::<u32>().set(of_every_pool(attribute), "value");
+            }
             _ => fail!(CUDA_ERROR_INVALID_VALUE, "the attribute {attribute} of a pool"),
         };
         value.cast::<u64>().set(number, "value")
+    }
+
+    /// Attributes that are the same for all pools: they have pinned memory of the device, in no domain, for this process alone.
+    fn of_every_pool(attribute: u32) -> u32 {
+        match attribute {
+            CU_MEMPOOL_ATTR_ALLOCATION_TYPE => CU_MEM_ALLOCATION_TYPE_PINNED,
+            CU_MEMPOOL_ATTR_EXPORT_HANDLE_TYPES => CU_MEM_HANDLE_TYPE_NONE,
+            CU_MEMPOOL_ATTR_LOCATION_TYPE => CU_MEM_LOCATION_TYPE_DEVICE,
+            CU_MEMPOOL_ATTR_LOCALITY_DOMAIN_ID => -1i32 as u32,
+            // The number of the device, and whether there is an engine that decompresses.
+            _ => 0,
+        }
     }
 
     pub fn cuMemPoolSetAccess(pool: usize, list: Ptr<c_void>, count: usize) -> Answer {
