@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pycparser import c_ast, c_generator, c_parser
 
@@ -111,19 +111,27 @@ class Header:
         visitor.visit(self.ast)
         return [name for name in found if re.fullmatch(pattern, name)]
 
-    def structure(self, name: str) -> list[Field]:
-        """The fields of a structure or union. An aggregate without a name inside of it is refused."""
+    def structure(self, name: str, inside: bool = False) -> list[Field]:
+        """The fields of a structure or union. A field whose aggregate has no name is refused, or with ``inside`` its own fields stand in
+        its place, by the names with which C reaches them.
+        """
         node = self.types[name]
         while isinstance(node, c_ast.TypeDecl) and isinstance(node.type, c_ast.IdentifierType):
             node = self.types[node.type.names[0]]
+        return self._fields(name, node.type, inside)
+
+    def _fields(self, name: str, node: c_ast.Node, inside: bool) -> list[Field]:
         found = []
-        for field in node.type.decls:
+        for field in node.decls:
             kind, lengths = field.type, []
             while isinstance(kind, c_ast.ArrayDecl):
                 lengths.append(self._write(kind.dim))
                 kind = kind.type
             if isinstance(kind, c_ast.TypeDecl) and isinstance(kind.type, (c_ast.Struct, c_ast.Union)) and kind.type.name is None:
-                raise ValueError(f"{name}.{field.name} has a type without a name")
+                if not inside or lengths:
+                    raise ValueError(f"{name}.{field.name} has a type without a name")
+                found += [replace(inner, name=f"{field.name}.{inner.name}") for inner in self._fields(name, kind.type, inside)]
+                continue
             found.append(Field(field.name, self._type(kind), tuple(lengths)))
         return found
 

@@ -138,7 +138,7 @@ pub struct PoolProperties {
     pub reserved: [u8; 54],
 }
 
-/// CUmemAllocationProp_v1 of cuda.h, with the fields of its structure without a name, `allocFlags`. NVIDIA's sample vectorAddMMAP uses it.
+/// `CUmemAllocationProp_v1`, with the fields of its structure `allocFlags`, whose type has no name.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct AllocationProperties {
