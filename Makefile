@@ -96,9 +96,10 @@ SUITES := cargo-test+fetch test-threads test-out-of-process+test-tinygrad-sample
 test:             ## every test there is, and a table at the end
 	@MAKE="$(MAKE)" $(PYTHON) packaging/run_suites.py $(SUITES)
 
+# On r35 those tests run again that ask a kernel; `make test-releases` runs all of them on each release.
 cargo-test:
 	$(CARGO) test --workspace --locked
-	TEGRARM_SIM_L4T=r35 $(CARGO) test --locked -p tegrarm
+	TEGRARM_SIM_L4T=r35 $(CARGO) test --locked -p tegrarm --test bringup --test conflicts --test files --test objects --test profiling --test runtime
 	$(CARGO) test --locked -p tegrarm --no-default-features --lib backend
 
 # Each thread repeats its work often enough for threads to meet in every way. In plain `cargo test` it does so a hundred times.
@@ -172,7 +173,7 @@ STAND_IN := $(if $(shell command -v clang),,TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/b
 # Three tests at a time, because a third of their time is spent waiting.
 pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
 	@$(if $(shell command -v apt-get),$(MAKE) --no-print-directory nvtop || echo "no nvtop: its test is left out",:)
-	TEGRARM_TEST_TINY="$(CURDIR)/$(TEST_TINY)" TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
+	TEGRARM_TEST_TINY="$(CURDIR)/$(TEST_TINY)" TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 10 --durations-min 20 -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
 
 # Debian has a torch for the CPU (python3-torch) that has a twentieth of the size of PyPI's. It belongs to the system's Python and numpy,
 # so the environment of the sample uses these. Without it, the sample leaves out the tests that need torch, and prints a line about it.

@@ -19,7 +19,7 @@ from typing import TextIO
 # Minutes on two cores when everything is built, for the sentence at the start. Only for that: nothing is held to them.
 MINUTES = {
     "cargo-test": 3, "fetch": 0, "test-threads": 1, "test-out-of-process": 2, "test-aarch64-sample": 1, "test-glibc": 2, "ctest": 2,
-    "pytest": 7, "test-releases-sample": 1, "test-tinygrad-sample": 3,
+    "pytest": 7, "test-releases-sample": 1, "test-tinygrad-sample": 2,
 }
 FIRST_BUILD = 6
 # What says that something was left out: our own SKIPPED, and pytest's short summary (`SKIPPED [2] file.py:3: reason`).

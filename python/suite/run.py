@@ -28,9 +28,9 @@ FILES = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_jit", "t
          "test_uops"]
 # The sample takes minutes on a machine with two cores, because it asks the CPU only about tests that fail. Files that compare with torch
 # are left out where torch is not installed.
-SAMPLE = ["test_tiny", "test_uops", "test_jit", "test_dtype_alu", "test_ops"]
-# Of this file the sample runs every third test: whole, it takes as long as all others together.
-THIRDS = ["test_ops"]
+SAMPLE = ["test_tiny", "test_uops", "test_jit", "test_ops"]
+# Of this file the sample runs every tenth test: whole, it takes as long as all others together.
+TENTHS = ["test_ops"]
 NEEDS_TORCH = ["test_ops"]
 # tinygrad's switch for each compiler of its NV device, in release 0.12 and in later ones, and those of its CUDA device.
 COMPILERS = {"nvrtc": ({}, ""), "nak": ({"NV_NAK": "1"}, ":NAK"), "ptx": ({"NV_PTX": "1"}, ":PTX")}
@@ -139,7 +139,7 @@ def run(name: str, device: str, compiler: str, args: argparse.Namespace, only: l
         command, tree = [*command, "-p", "older_names"], tests_alone(args.cache, tree)
     command += ["-n", str(args.workers)] if args.workers > 1 else []
     command += ["-k", args.k] if args.k else []
-    command += ["-p", "third"] if args.sample and name in THIRDS and not args.k and only is None else []
+    command += ["-p", "tenth"] if args.sample and name in TENTHS and not args.k and only is None else []
     report.unlink(missing_ok=True)
     env = environment(device, compiler, release, tree, args.device)
     # Compiled kernels are kept, a file per compiler: `make test-disasm` reads them, and the next run need not compile.
