@@ -23,9 +23,9 @@ def columns(test_tiny: str) -> dict[str, list[str]]:
     """The command of each column. The release is in the environment."""
     run = [sys.executable, "-m", "tegrarm", "run"]
     return {
-        "bring-up": [*CARGO, "--test", "bringup", "--test", "characteristics"],
-        "object door": [*CARGO, "--test", "channels", "--test", "effects"],
-        "file door": [*CARGO, "--test", "file_door"],
+        "bring-up": [*CARGO, "--test", "bringup"],
+        "object door": [*CARGO, "--test", "objects"],
+        "file door": [*CARGO, "--test", "files"],
         # tinygrad's own interface of desktop GPUs, in a process that was not changed.
         "preload door": ["env", "DEV=NVK+NV", *run, "--preload", "--", sys.executable, test_tiny, "-v"],
         "test_tiny": [*run, test_tiny, "-v"],
