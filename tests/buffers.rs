@@ -465,7 +465,8 @@ fn memory_that_is_kept_for_later_is_freed_first() {
     drop(vecadd(&device));
     let free = device.memory().unwrap().0;
     let all = device.alloc(free, Cache::Cached).unwrap();
-    let kept = device.alloc(1 << 20, Cache::Cached).unwrap();
+    // The kernel of r39 gives a buffer at most the free memory less a thousandth.
+    let kept = device.alloc(255 * 4096, Cache::Cached).unwrap();
     assert!(device.alloc(1 << 20, Cache::Cached).is_err());
     drop((all, kept));
 }
