@@ -19,7 +19,6 @@ PAGE = ROOT / "docs" / "continuous-integration.md"
 BLOCK = re.compile(r"^```(?:yaml|python)\n# (\S+)\n(.*?)^```$", re.S | re.M)
 FILES = {m[1]: m[0].split("\n", 1)[1].rsplit("```", 1)[0] for m in BLOCK.finditer(PAGE.read_text())}
 GITHUB, GITLAB, TEST = ".github/workflows/gpu.yml", ".gitlab-ci.yml", "test_gpu.py"
-CUDA, CUDA_TEST = ".github/workflows/cuda.yml", "test_cuda.py"
 CALLED = ".github/workflows/virtual-orin.yml"
 pytestmark = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
 
@@ -163,14 +162,6 @@ def test_the_job_of_github(machine, tmp_path):
     runner.job("commands", job, lambda place, given: (place / TEST).write_text(FILES[TEST]))
     assert runner.ran == ["Which commit", "Build", "Install", "What is missing", "Commands", "Commands with the device nodes of a board"]
     assert all(any(place.iterdir()) for place in runner.cached), "a cache has nothing to keep"
-    # The job for a CUDA program, with the same wheel.
-    caller = load(FILES[CUDA])["jobs"]["cuda"]
-    assert caller["uses"].split("@")[0].endswith(f"libtegrarm/{CALLED}") and set(caller["with"]) <= set(inputs)
-    runner.values |= {f"inputs.{name}": value for name, value in caller["with"].items()}
-    (runner.values["matrix.l4t"],) = yaml.safe_load(runner.known(job["strategy"]["matrix"]["l4t"]))
-    runner.ran.clear()
-    runner.job("cuda", job, lambda place, given: (place / CUDA_TEST).write_text(FILES[CUDA_TEST]))
-    assert runner.ran == ["Install", "What is missing", "Commands"]
 
 
 def test_the_jobs_of_gitlab(machine):
