@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a real NVIDIA GPU computes, kept for the tests of the engine.
 
-usage: silicon record DIRECTORY [FAMILY...] [--items N]   on a machine with a GPU: runs the forms there, writes .rec files
+usage: silicon record DIRECTORY [FAMILY...] [--items N]   on a machine with a GPU: runs the forms there, writes recordings.bin
        silicon record DIRECTORY mufu                      likewise: hashes of all results of MUFU, mufu.hash
        silicon compile PTXAS DIRECTORY [FAMILY...]            anywhere: the same PTX as sm_87 code, code.hex
 
@@ -11,7 +11,8 @@ nothing else. PTXAS is a program that the PyPI packages nvidia-cuda-nvcc-cu12 an
 mufu.hash is a line that names the GPU, an empty line, and for each function 4096 words of 64 bits: the hashes that
 ptx.hashes describes, for the inputs from 2^20·k to 2^20·(k + 1).
 
-A .rec file is a header, an empty line, and zlib data. The header names the GPU, then the number of items, the words of
+recordings.bin has the recordings of all families, one behind the other: a line `recording FAMILY BYTES`, and so many bytes.
+A recording is a header, an empty line, and zlib data. The header names the GPU, then the number of items, the words of
 input per item, and the columns: width in bytes, form, result. The data are the input words, column after column, then
 the results; a column is all items' lowest bytes, then all next bytes, and so on.
 """
@@ -51,9 +52,20 @@ def source(name, count=None):
     return items, ptx.kernel(name, len(items[0]), count, rows), ptx.columns(rows)
 
 
+def recordings(file):
+    """The recordings of a file, by family."""
+    found, rest = {}, file.read_bytes() if file.exists() else b""
+    while rest:
+        line, _, rest = rest.partition(b"\n")
+        _, name, size = line.decode().split()
+        found[name], rest = rest[:int(size)], rest[int(size):]
+    return found
+
+
 def record(directory, names, count):
-    """Runs families on the GPU and writes the results."""
-    gpu = Gpu()
+    """Runs families on the GPU and writes the results. The recordings of other families stay."""
+    gpu, file = Gpu(), directory / "recordings.bin"
+    found = recordings(file)
     for name in names:
         items, text, columns = source(name, count)
         number, words = len(items), len(items[0])
@@ -68,7 +80,8 @@ def record(directory, names, count):
         header = [f"# {gpu.description}", f"items {number}", f"words {words}"]
         header += [f"column {width} {form} -> {result}" for form, result, width in columns]
         packed = zlib.compress(b"".join(body), 9)
-        (directory / f"{name}.rec").write_bytes("\n".join(header).encode() + b"\n\n" + packed)
+        found[name] = "\n".join(header).encode() + b"\n\n" + packed
+        file.write_bytes(b"".join(b"recording %s %d\n%s" % (name.encode(), len(found[name]), found[name]) for name in sorted(found)))
         print(f"{name}: {len(columns)} columns of {number}, {len(packed)} bytes")
 
 

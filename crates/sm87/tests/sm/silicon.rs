@@ -18,7 +18,7 @@ pub struct Column {
     pub values: Vec<u64>,
 }
 
-/// A `.rec` file.
+/// The recording of a family.
 pub struct Recording {
     pub items: usize,
     /// The words of input per item.
@@ -34,6 +34,20 @@ fn file(name: &str) -> Vec<u8> {
     // Another recording needs other code only if it has another number of items.
     let own = given.filter(|d| d.join(name).exists());
     std::fs::read(own.unwrap_or(usual).join(name)).unwrap()
+}
+
+/// The bytes of a family's recording in a file of recordings: behind a line with the name and the length.
+fn section<'a>(mut all: &'a [u8], family: &str) -> Option<&'a [u8]> {
+    while let Some(end) = all.iter().position(|byte| *byte == b'\n') {
+        let line = std::str::from_utf8(&all[..end]).expect("a line before each recording");
+        let [_, name, size] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("what is {line:?}?") };
+        let (found, rest) = all[end + 1..].split_at(size.parse().expect("a length"));
+        if name == family {
+            return Some(found);
+        }
+        all = rest;
+    }
+    None
 }
 
 /// The machine code of a family, which is a section of the file with the code of all of them.
@@ -80,7 +94,8 @@ impl Recording {
 /// The recording of a family, and the engine's values for its columns.
 pub fn both(family: &str) -> (Recording, Vec<Vec<u64>>) {
     let kernel = code(family);
-    let recording = Recording::parse(&file(&format!("{family}.rec")));
+    let all = file("recordings.bin");
+    let recording = Recording::parse(section(&all, family).unwrap_or_else(|| panic!("{family} was not recorded")));
     let items = recording.items;
     let size: usize = recording.columns.iter().map(|c| c.width * items).sum();
     let mut gpu = Gpu::default();
