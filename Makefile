@@ -96,7 +96,7 @@ SUITES := cargo-test+fetch test-threads test-out-of-process+test-tinygrad-sample
 test:             ## every test there is, and a table at the end
 	@MAKE="$(MAKE)" $(PYTHON) packaging/run_suites.py $(SUITES)
 
-# On r35 those tests run again that ask a kernel; `make test-releases` runs all of them on each release.
+# Tests whose answers come from the kernel run on r35, too. `make test-releases` runs all tests of the library on each release.
 cargo-test:
 	$(CARGO) test --workspace --locked
 	TEGRARM_SIM_L4T=r35 $(CARGO) test --locked -p tegrarm --test bringup --test conflicts --test files --test objects --test profiling --test runtime

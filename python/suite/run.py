@@ -228,7 +228,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True, help="where tinygrad's sources and the results go")
     parser.add_argument("--device", choices=PLAN, default="nv", help="the interface TEGRA+NV, the device TEGRA or CUDA")
-    parser.add_argument("--compiler", choices=[*COMPILERS, "nvcc"], help="only this one (default: NVRTC for every file, all for test_ops)")
+    parser.add_argument("--compiler", choices=[*(COMPILERS | CUDA_COMPILERS)],
+                        help="only this one (default: NVRTC for every file, all for test_ops)")
     parser.add_argument("--sample", action="store_true", help="minutes of it")
     parser.add_argument("-n", "--workers", type=int, default=2)
     parser.add_argument("-k", default="", help="pytest's selection expression, in every file")
@@ -238,11 +239,15 @@ def main() -> int:
     if not shutil.which(os.environ.get("CC", "clang")):
         print("tinygrad's own tests: SKIPPED, there is no clang, which tinygrad's CPU device compiles with: nothing to compare with")
         return int(not args.sample)
+    if args.compiler and args.compiler not in PLAN[args.device]:
+        parser.error(f"the device {args.device} has the compilers {', '.join(PLAN[args.device])}")
     plan = sample(args) if args.sample else PLAN[args.device]
     if args.compiler:
         plan = {args.compiler: args.files or plan["nvrtc"]}
     wrong, cpu = [], {}
     if "nvcc" in plan and not shutil.which("nvcc"):
+        if args.compiler:
+            sys.exit("run.py: there is no nvcc in PATH: `make test-cudart` fetches NVIDIA's")
         print(f"SKIPPED, without NVIDIA's nvcc in PATH: {' '.join(plan.pop('nvcc'))} compiled by nvcc")
     for compiler, files in plan.items():
         heading(compiler)

@@ -80,8 +80,8 @@ def read(file: pathlib.Path) -> Sample | None:
         options.append("-Xcompiler=-fopenmp")
     if "cuda_driver" in text:
         options.append("-lcuda")
-    for words in re.findall(r"include_directories\(([^)]*)\)", text):
-        options += [f"-I{file.parent / word}" for word in words.split() if (file.parent / word).is_dir()]
+    for named in re.findall(r"include_directories\(([^)]*)\)", text):
+        options += [f"-I{file.parent / word}" for word in named.split() if (file.parent / word).is_dir()]
     every = [*sources, *file.parent.rglob("*.cuh"), *file.parent.rglob("*.h")]
     words = "\n".join(source.read_text(errors="replace") for source in every if source.exists())
     needs = next((what for what, in_cmake, in_source in NEEDS if re.search(in_cmake, text) or re.search(in_source, words)), "")

@@ -201,6 +201,7 @@ def without_wheels(tmp_path: pathlib.Path, image: bytes, **env: str) -> subproce
     (tmp_path / "image.ptx").write_bytes(image)
     base = os.path.realpath(sys.executable)
     kept = {name: value for name, value in os.environ.items() if name.startswith("TEGRARM_") and name != "TEGRARM_LOG"}
+    kept["TMPDIR"] = str(tmp_path)
     return subprocess.run([base, "-I", "-S", "-c", WITHOUT_WHEELS, driver.LIBRARY, tmp_path / "image.ptx"], env=kept | env,
                           capture_output=True, text=True, timeout=100)
 
@@ -221,7 +222,7 @@ def test_without_a_compiler_ptx_is_refused_and_ptxas_is_enough(tmp_path: pathlib
             done = without_wheels(tmp_path, ptx("compute_87"), **env)
             assert done.stdout.startswith("0 0 ptxas info "), done
     wrong = without_wheels(tmp_path, b".version 8.0\n.target sm_80\nnonsense\n", CUDA_HOME=str(tmp_path / "toolkit"))
-    assert wrong.stdout.split()[0] == str(INVALID_PTX) and "tegrarm-ptx" not in " ".join(os.listdir("/tmp")), wrong
+    assert wrong.stdout.split()[0] == str(INVALID_PTX) and "tegrarm-ptx" not in " ".join(os.listdir(tmp_path)), wrong
 
 
 def check_linked(state: ctypes.c_uint64) -> None:

@@ -212,14 +212,15 @@ pub fn compile(inputs: &[Input], options: &Options, arch: u32) -> Answer<Vec<u8>
         [input] if input.kind == input::PTX => Some(&input.bytes),
         _ => None,
     };
-    let ptxas = toolkits::ptxas().zip(alone);
-    if linkers().is_empty() && ptxas.is_none() {
+    // It is looked for only where no linker takes the inputs.
+    let ptxas = || alone.and_then(|ptx| Some((toolkits::ptxas()?, ptx)));
+    if linkers().is_empty() && ptxas().is_none() {
         return not_found(options);
     }
     let mut told = String::new();
     let by_linkers =
         linkers().iter().map(|linker| (linker.path.as_path(), run(linker, inputs, &options.arguments, &arch)));
-    let by_ptxas = ptxas.into_iter().map(|(path, ptx)| {
+    let by_ptxas = std::iter::once_with(ptxas).flatten().map(|(path, ptx)| {
         let (cubin, said) = toolkits::assemble(path, ptx, &options.arguments, &arch);
         let (info, error) = if cubin.is_some() { (said, String::new()) } else { (String::new(), said) };
         (path, (cubin, info, error))
