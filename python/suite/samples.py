@@ -35,7 +35,7 @@ LIBRARIES = {"nvrtc": "cu13/lib/libnvrtc.so.13", "cudart": "cu13/lib/libcudart.s
 NVRTC_12 = "cuda_nvrtc/lib/libnvrtc.so.12"
 # A sample, a kind (`refused` for what docs/cuda.md refuses, `failed` for what is missing here), and the cause.
 KNOWN = {
-    "simpleTextureDrv": ("refused", "CUDA arrays and textures"),
+    "simpleTextureDrv": ("refused", "textures"),
     "memMapIPCDrv": ("refused", "memory of other processes, which have a virtual Orin each; below `tegrarm-sim run` they share one"),
     "matrixMulDynlinkJIT": ("refused", "PTX of the ISA 1.4 of 2009, which needs ptxas"),
 }

@@ -16,13 +16,40 @@ from test_cuda_graphs import Memcpy3d
 
 N = 1000
 DATA = numpy.arange(N, dtype=numpy.float32)
-HOST, DEVICE, UNIFIED = 1, 2, 4
+HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4
 
 
 class Memcpy2d(ctypes.Structure):
     _fields_ = [(side + name, ctypes.c_uint64) for side in ("src_", "dst_")
                 for name in ("x", "y", "type", "host", "device", "array", "pitch")] + [
                     ("width", ctypes.c_size_t), ("height", ctypes.c_size_t)]
+
+
+class ArrayDescriptor(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in ("width", "height", "depth")] + [
+        (name, ctypes.c_uint) for name in ("format", "channels", "flags")]
+
+    def __repr__(self) -> str:
+        return f"{self.width} x {self.height} x {self.depth}: {self.format:#x}, {self.channels}, {self.flags:#x}"
+
+
+def cuda_array(data: numpy.ndarray) -> int:
+    """A CUDA array of bytes with the bytes of an array of two or three dimensions."""
+    depth, height, width = (*(0,) * (3 - data.ndim), *data.shape)
+    made = out("cuArray3DCreate_v2", ctypes.byref(ArrayDescriptor(width, height, depth, 1, 1, 0)))
+    whole = Memcpy3d(src_type=HOST, src_host=data.ctypes.data, src_pitch=width, src_height=height, dst_type=ARRAY, dst_array=made)
+    whole.width, whole.height, whole.depth = width, height, max(depth, 1)
+    call("cuMemcpy3D_v2", ctypes.byref(whole))
+    return made
+
+
+def read_array(made: int, like: numpy.ndarray) -> numpy.ndarray:
+    depth, height, width = (*(0,) * (3 - like.ndim), *like.shape)
+    result = numpy.empty_like(like)
+    whole = Memcpy3d(src_type=ARRAY, src_array=made, dst_type=HOST, dst_host=result.ctypes.data, dst_pitch=width, dst_height=height)
+    whole.width, whole.height, whole.depth = width, height, max(depth, 1)
+    call("cuMemcpy3D_v2", ctypes.byref(whole))
+    return result
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +61,7 @@ def context() -> Iterator[int]:
 def end(made: ctypes.Structure, side: str, kind: int, data: numpy.ndarray, address: int, position: tuple[int, ...]) -> None:
     """Fills in one side of a copy: bytes in an array of two or three dimensions, which is at an address."""
     setattr(made, side + "type", kind)
-    setattr(made, side + ("host" if kind == HOST else "device"), address)
+    setattr(made, side + {HOST: "host", ARRAY: "array"}.get(kind, "device"), address)
     setattr(made, side + "pitch", data.shape[-1])
     for name, value in zip("zyx" if data.ndim == 3 else "yx", position, strict=True):
         setattr(made, side + name, value)
@@ -42,12 +69,14 @@ def end(made: ctypes.Structure, side: str, kind: int, data: numpy.ndarray, addre
         setattr(made, side + "height", data.shape[1])
 
 
+SIDES = [(HOST, DEVICE), (DEVICE, HOST), (DEVICE, DEVICE), (UNIFIED, UNIFIED), (HOST, ARRAY), (ARRAY, HOST), (DEVICE, ARRAY),
+         (ARRAY, UNIFIED), (ARRAY, ARRAY)]
 boxes = draw.lists(draw.tuples(draw.integers(1, 9), draw.integers(0, 3), draw.integers(0, 3), draw.integers(0, 5), draw.integers(0, 5)),
                    min_size=2, max_size=3)
 
 
 @settings(max_examples=60, deadline=None)
-@given(boxes, draw.sampled_from([(HOST, DEVICE), (DEVICE, HOST), (DEVICE, DEVICE), (UNIFIED, UNIFIED)]), draw.booleans(), draw.randoms())
+@given(boxes, draw.sampled_from(SIDES), draw.booleans(), draw.randoms())
 def test_copies_of_boxes_are_numpys(box, kinds, waits, chance) -> None:
     size = [length for length, *_ in box]
     arrays, addresses = [], []
@@ -56,7 +85,7 @@ def test_copies_of_boxes_are_numpys(box, kinds, waits, chance) -> None:
         position = tuple(one[at] for one in box)
         shape = [length + first + one[at + 2] for length, first, one in zip(size, position, box, strict=True)]
         data = numpy.frombuffer(chance.randbytes(int(numpy.prod(shape))), numpy.uint8).reshape(shape).copy()
-        address = data.ctypes.data if kind == HOST else array(data)
+        address = {HOST: lambda data: data.ctypes.data, ARRAY: cuda_array}.get(kind, array)(data)
         end(copy, side, kind, data, address, position)
         arrays.append(data)
         addresses.append(address)
@@ -73,11 +102,11 @@ def test_copies_of_boxes_are_numpys(box, kinds, waits, chance) -> None:
     else:
         call(f"{name}Async_v2", ctypes.byref(copy), 0)
         call("cuStreamSynchronize", 0)
-    result = arrays[1] if kinds[1] == HOST else read(addresses[1], arrays[1])
+    result = arrays[1] if kinds[1] == HOST else (read_array if kinds[1] == ARRAY else read)(addresses[1], arrays[1])
     assert (result == expected).all()
     for kind, address in zip(kinds, addresses, strict=True):
         if kind != HOST:
-            call("cuMemFree_v2", address)
+            call("cuArrayDestroy" if kind == ARRAY else "cuMemFree_v2", address)
 
 
 def test_copies_that_leave_their_memory_are_refused() -> None:
@@ -87,7 +116,7 @@ def test_copies_that_leave_their_memory_are_refused() -> None:
     copy.height, copy.src_pitch = 8, 7
     assert code("cuMemcpy2D_v2", ctypes.byref(copy)) == 1
     copy.src_pitch, copy.src_type = 8, 3
-    assert code("cuMemcpy2D_v2", ctypes.byref(copy)) == 801
+    assert code("cuMemcpy2D_v2", ctypes.byref(copy)) == 1, "the handle of an array is 0"
     assert code("cuMemcpyDtoD_v2", a, a + 1, 64) == 1
 
 

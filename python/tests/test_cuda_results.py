@@ -52,7 +52,8 @@ WORDS = [0, 1, 2, 3, 4, 7, 16, 64, 255, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 3
 #: Names of handles, and which kind they are.
 KINDS = [(r"h?stream", "stream"), (r"h?event|h(Start|End)", "event"), (r"\w*graphexec|exec", "exec"), (r"\w*graph\w*", "graph"),
          (r"h?node|original|from|to", "node"), (r"p?ctx|\w*context", "context"), (r"h?mod\w*", "module"), (r"f|h?func\w*", "function"),
-         (r"lib\w*", "library"), (r"kernel", "kernel"), (r"\w*pool", "pool"), (r"object", "object"), (r"state", "link")]
+         (r"lib\w*", "library"), (r"kernel", "kernel"), (r"\w*pool", "pool"), (r"object", "object"), (r"state", "link"),
+         (r"\w*array", "array")]
 ADDRESSES = re.compile(r"\w*dptr|\w*device|ptr|addr|devptr|src|dst", re.I)
 #: Structures without pointers, which may hold any words.
 NUMBERS_ONLY = re.compile(r"pCopy|copyParams|memsetParams|location|prop|poolProps|map|desc|value\w*|image|code|fatCubin|userData|pp?|uuid")
@@ -129,6 +130,7 @@ class World:
         self.live["exec"] = out("cuGraphInstantiateWithFlags", self.live["graph"], 0)
         self.live["pool"] = out("cuDeviceGetDefaultMemPool", ctypes.c_int(0))
         self.live["link"] = out("cuLinkCreate_v2", number(0), None, None, last=True)
+        self.live["array"] = out("cuArrayCreate_v2", (ctypes.c_uint64 * 3)(64, 8, 3 | 1 << 32))
         self.live["object"] = out("cuUserObjectCreate", None, function, number(3), number(1))
         memory, freed = out("cuMemAlloc_v2", ROOM), out("cuMemAlloc_v2", ROOM)
         call("cuMemFree_v2", freed)

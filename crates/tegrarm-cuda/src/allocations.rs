@@ -30,6 +30,8 @@ pub enum Kind {
     ManagedVariable(usize),
     /// cuMemAddressReserve.
     Reserved,
+    /// A CUDA array with this handle, which has no address.
+    Array(usize),
 }
 
 impl Kind {
@@ -104,7 +106,18 @@ static BY_ADDRESS: RwLock<BTreeMap<u64, Arc<Allocation>>> = RwLock::new(BTreeMap
 
 /// Adds memory: `size` bytes of a buffer, `start` bytes from its beginning.
 pub fn add(context: usize, kind: Kind, buffer: Buffer, start: u64, size: u64) -> Arc<Allocation> {
-    let made = Arc::new(Allocation {
+    let made = of_buffer(context, kind, buffer, start, size);
+    BY_ADDRESS.write().insert(made.address, made.clone());
+    made
+}
+
+/// Memory that no address leads to: the first bytes of a buffer.
+pub fn apart(context: usize, kind: Kind, buffer: Buffer, size: u64) -> Arc<Allocation> {
+    of_buffer(context, kind, buffer, 0, size)
+}
+
+fn of_buffer(context: usize, kind: Kind, buffer: Buffer, start: u64, size: u64) -> Arc<Allocation> {
+    Arc::new(Allocation {
         context,
         kind,
         address: buffer.address + start,
@@ -115,9 +128,7 @@ pub fn add(context: usize, kind: Kind, buffer: Buffer, start: u64, size: u64) ->
         buffer,
         sync_memops: AtomicBool::new(false),
         mappings: matches!(kind, Kind::Reserved).then(Mappings::default),
-    });
-    BY_ADDRESS.write().insert(made.address, made.clone());
-    made
+    })
 }
 
 /// Adds memory that was taken out of the table.

@@ -4,7 +4,7 @@ use crate::allocations;
 use crate::capturing;
 use crate::guard::per_thread_default;
 use crate::handles::Handles;
-use crate::machine::{self, Buffer, Device, FOREVER, Queue};
+use crate::machine::{self, Buffer, Device, FOREVER, Fault, Queue};
 use crate::numbers::*;
 use crate::order::{Kind, Order, PER_THREAD, STREAMS, Stream, priority_of_queue};
 use crate::result::{Answer, Error, fail};
@@ -119,7 +119,7 @@ impl Context {
     #[cold]
     fn stopped(&self, error: Error) -> Error {
         let Ok(Some(fault)) = self.device.fault() else { return error };
-        let code = crate::faults::result(&fault);
+        let code = result_of(&fault);
         let first = self.sticky.compare_exchange(CUDA_SUCCESS, code, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_ok() {
             self.on_stack.close();
@@ -266,6 +266,26 @@ impl Context {
             }
         }
         Ok(())
+    }
+}
+
+/// The result of CUDA for a fault. The numbers of causes are those of `enum tegrarm_fault_cause`.
+fn result_of(fault: &Fault) -> u32 {
+    match fault.cause {
+        1 => CUDA_ERROR_ILLEGAL_ADDRESS,
+        2 => match fault.warp_error & 0xFFFF {
+            // The error numbers of the register, which docs/hardware/nvgpu-faults.md lists.
+            0x02 => CUDA_ERROR_HARDWARE_STACK_ERROR,
+            0x05 | 0x06 => CUDA_ERROR_INVALID_PC,
+            0x08 | 0x09 | 0x0B | 0x0D => CUDA_ERROR_ILLEGAL_INSTRUCTION,
+            0x0E | 0x12 | 0x17 | 0x20 => CUDA_ERROR_ILLEGAL_ADDRESS,
+            0x0F => CUDA_ERROR_MISALIGNED_ADDRESS,
+            0x10 => CUDA_ERROR_INVALID_ADDRESS_SPACE,
+            _ => CUDA_ERROR_LAUNCH_FAILED,
+        },
+        4 => CUDA_ERROR_LAUNCH_TIMEOUT,
+        8 => CUDA_ERROR_ASSERT,
+        _ => CUDA_ERROR_LAUNCH_FAILED,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a program does with contexts: their ends, the stacks of threads, the primary context, limits and preferences.
 
 use crate::allocations;
+use crate::arrays;
 use crate::captures;
 use crate::capturing;
 use crate::context::{CONTEXTS, Context, PRIMARY, context, current, current_handle};
@@ -52,6 +53,7 @@ fn end(handle: usize) -> Answer {
     events::forget(handle);
     context.forget_streams();
     virtual_memory::forget(handle);
+    arrays::forget(handle);
     pools::forget(handle);
     allocations::forget(handle);
     stack::change(|stack| stack.retain(|at| at.handle != handle));

@@ -1,5 +1,6 @@
 //! Copies: of one row, of rows, of layers.
 
+use crate::arrays;
 use crate::context::{settle, stream_of};
 use crate::numbers::*;
 use crate::pointers::Ptr;
@@ -22,12 +23,25 @@ fn line(to: (Side, u64), from: (Side, u64), size: usize, stream: usize, waits: b
     run(Shape::line(to, from, size)?, stream, waits)
 }
 
+/// A row of bytes from or to an array of one row.
+fn row(
+    to: impl FnOnce() -> Answer<End>,
+    from: impl FnOnce() -> Answer<End>,
+    size: usize,
+    stream: usize,
+    waits: bool,
+) -> Answer {
+    crate::context::current()?;
+    run(Shape { to: to()?, from: from()?, width: size, rows: 1, layers: 1 }, stream, waits)
+}
+
 /// One end as the structures of copies describe it: the position of the first byte, the kind, the addresses, the steps.
 struct Described {
     position: [usize; 3],
     kind: u32,
     host: u64,
     device: u64,
+    array: u64,
     pitch: usize,
     height: usize,
 }
@@ -38,7 +52,7 @@ impl Described {
             CU_MEMORYTYPE_HOST => (Side::Host, self.host),
             CU_MEMORYTYPE_DEVICE => (Side::Device, self.device),
             CU_MEMORYTYPE_UNIFIED => (Side::Unified, self.device),
-            CU_MEMORYTYPE_ARRAY => fail!(CUDA_ERROR_NOT_SUPPORTED, "a copy of a CUDA array"),
+            CU_MEMORYTYPE_ARRAY => return arrays::end(self.array as usize, self.position, [width, rows, layers]),
             other => fail!(CUDA_ERROR_INVALID_VALUE, "the type {other} of memory"),
         };
         // A pitch of 0 means rows without gaps, and a height of 0 layers without gaps.
@@ -66,6 +80,7 @@ pub fn shape_of(copy: &Memcpy3d) -> Answer<Shape> {
         kind: copy.src_type,
         host: copy.src_host,
         device: copy.src_device,
+        array: copy.src_array,
         pitch: copy.src_pitch,
         height: copy.src_height,
     };
@@ -74,6 +89,7 @@ pub fn shape_of(copy: &Memcpy3d) -> Answer<Shape> {
         kind: copy.dst_type,
         host: copy.dst_host,
         device: copy.dst_device,
+        array: copy.dst_array,
         pitch: copy.dst_pitch,
         height: copy.dst_height,
     };
@@ -89,6 +105,7 @@ fn shape_of_rows(copy: &Memcpy2d) -> Answer<Shape> {
         kind: copy.src_type,
         host: copy.src_host,
         device: copy.src_device,
+        array: copy.src_array,
         pitch: copy.src_pitch,
         height: 0,
     };
@@ -97,6 +114,7 @@ fn shape_of_rows(copy: &Memcpy2d) -> Answer<Shape> {
         kind: copy.dst_type,
         host: copy.dst_host,
         device: copy.dst_device,
+        array: copy.dst_array,
         pitch: copy.dst_pitch,
         height: 0,
     };
@@ -151,6 +169,44 @@ pub mod rows {
 
     pub fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, size: usize, stream: usize) -> Answer {
         line((Device, to), (Device, from), size, stream, false)
+    }
+
+    pub fn cuMemcpyAtoA_v2(to: usize, to_at: usize, from: usize, from_at: usize, size: usize) -> Answer {
+        row(|| arrays::line(to, to_at, size), || arrays::line(from, from_at, size), size, 0, false)
+    }
+
+    pub fn cuMemcpyAtoD_v2(to: u64, from: usize, from_at: usize, size: usize) -> Answer {
+        row(|| End::line(Device, to, size, true), || arrays::line(from, from_at, size), size, 0, false)
+    }
+
+    pub fn cuMemcpyDtoA_v2(to: usize, to_at: usize, from: u64, size: usize) -> Answer {
+        row(|| arrays::line(to, to_at, size), || End::line(Device, from, size, false), size, 0, false)
+    }
+
+    pub fn cuMemcpyAtoH_v2(to: Ptr<c_void>, from: usize, from_at: usize, size: usize) -> Answer {
+        to_host(to, (from, from_at), size, 0, true)
+    }
+
+    pub fn cuMemcpyAtoHAsync_v2(to: Ptr<c_void>, from: usize, from_at: usize, size: usize, stream: usize) -> Answer {
+        to_host(to, (from, from_at), size, stream, false)
+    }
+
+    pub fn cuMemcpyHtoA_v2(to: usize, to_at: usize, from: Ptr<c_void>, size: usize) -> Answer {
+        from_host((to, to_at), from, size, 0, true)
+    }
+
+    pub fn cuMemcpyHtoAAsync_v2(to: usize, to_at: usize, from: Ptr<c_void>, size: usize, stream: usize) -> Answer {
+        from_host((to, to_at), from, size, stream, false)
+    }
+
+    fn to_host(to: Ptr<c_void>, (from, at): (usize, usize), size: usize, stream: usize, waits: bool) -> Answer {
+        let to = || End::line(Host, to.address() as u64, size, true);
+        row(to, || arrays::line(from, at, size), size, stream, waits)
+    }
+
+    fn from_host((to, at): (usize, usize), from: Ptr<c_void>, size: usize, stream: usize, waits: bool) -> Answer {
+        let from = || End::line(Host, from.address() as u64, size, false);
+        row(|| arrays::line(to, at, size), from, size, stream, waits)
     }
 
     pub fn cuMemcpyPeer(to: u64, to_context: usize, from: u64, from_context: usize, size: usize) -> Answer {

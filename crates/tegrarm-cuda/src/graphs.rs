@@ -1,5 +1,6 @@
 //! Graphs: nodes of work, and what each waits for.
 
+use crate::allocations::Kind;
 use crate::functions::Launch;
 use crate::handles::Handles;
 use crate::numbers::*;
@@ -115,30 +116,32 @@ impl Operation {
     /// A copy of a stream, which a capture keeps.
     pub fn copy(shape: &Shape) -> Operation {
         let side = |end: &End| match &end.memory {
+            Some((memory, _)) if matches!(memory.kind, Kind::Array(_)) => (CU_MEMORYTYPE_ARRAY, 0, 0),
             Some((memory, offset)) if !memory.kind.is_host() => (CU_MEMORYTYPE_DEVICE, 0, memory.address + offset),
             _ => (CU_MEMORYTYPE_HOST, end.pointer as u64, 0),
         };
         let ((src_type, src_host, src_device), (dst_type, dst_host, dst_device)) = (side(&shape.from), side(&shape.to));
+        let ((src_array, src), (dst_array, dst)) = (in_array(&shape.from), in_array(&shape.to));
         let described = Memcpy3d {
-            src_x: 0,
-            src_y: 0,
-            src_z: 0,
+            src_x: src[0],
+            src_y: src[1],
+            src_z: src[2],
             src_lod: 0,
             src_type,
             src_host,
             src_device,
-            src_array: 0,
+            src_array,
             src_context: 0,
             src_pitch: shape.from.pitch,
             src_height: shape.from.height,
-            dst_x: 0,
-            dst_y: 0,
-            dst_z: 0,
+            dst_x: dst[0],
+            dst_y: dst[1],
+            dst_z: dst[2],
             dst_lod: 0,
             dst_type,
             dst_host,
             dst_device,
-            dst_array: 0,
+            dst_array,
             dst_context: 0,
             dst_pitch: shape.to.pitch,
             dst_height: shape.to.height,
@@ -157,6 +160,17 @@ impl Operation {
             MemsetNode { address, pitch: *pitch, value, element, width: *width, height: *rows },
             fill.clone(),
         )
+    }
+}
+
+/// The array of an end of a copy, or 0, and the position there.
+fn in_array(end: &End) -> (u64, [usize; 3]) {
+    match end.memory.as_ref().map(|(memory, offset)| (memory.kind, *offset as usize)) {
+        Some((Kind::Array(handle), offset)) => {
+            let (row, x) = (offset / end.pitch, offset % end.pitch);
+            (handle as u64, [x, row % end.height, row / end.height])
+        }
+        _ => (0, [0; 3]),
     }
 }
 

@@ -14,6 +14,7 @@
 
 mod allocations;
 mod api;
+mod arrays;
 mod attributes;
 mod captures;
 mod capturing;
@@ -26,7 +27,6 @@ mod events;
 mod execs;
 mod exports;
 mod fatbin;
-mod faults;
 mod fills;
 mod functions;
 mod graphs;

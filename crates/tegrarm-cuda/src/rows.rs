@@ -1,5 +1,6 @@
 //! What answers the exported functions.
 
+pub use crate::arrays::rows::*;
 pub use crate::captures::rows::*;
 pub use crate::contexts::rows::*;
 pub use crate::copies::rows::*;
