@@ -49,13 +49,36 @@ pub(crate) struct Gpu {
     active: u64,
 }
 
-/// How many CTAs of a launch an SM holds at once.
-fn resident(launch: &Launch, warps: u32) -> u32 {
-    let registers = (launch.registers.max(1) * 32).next_multiple_of(table::REGISTER_UNIT) * warps;
-    let shared = launch.shared_bytes.next_multiple_of(table::SHARED_UNIT);
-    let by_shared = table::SHARED.checked_div(shared).unwrap_or(table::CTAS);
-    let most = table::CTAS.min(table::WARPS / warps).min(table::REGISTERS / registers).min(by_shared);
-    if launch.sequential { 1 } else { most.max(1) }
+/// How many CTAs of a launch an SM holds at once, and why not more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupancy {
+    /// The CTAs.
+    pub ctas: u32,
+    /// Their warps.
+    pub warps: u32,
+    /// The warps that an SM has room for.
+    pub of: u32,
+    /// What there is no more of for another CTA.
+    pub limit: &'static str,
+}
+
+impl Occupancy {
+    /// What a launch has of an SM.
+    pub fn of(launch: &Launch) -> Occupancy {
+        let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
+        let registers = (launch.registers.max(1) * 32).next_multiple_of(table::REGISTER_UNIT) * warps;
+        let shared = launch.shared_bytes.next_multiple_of(table::SHARED_UNIT);
+        let by_shared = table::SHARED.checked_div(shared).unwrap_or(table::CTAS);
+        let rooms = [
+            (table::CTAS, "blocks"),
+            (table::WARPS / warps, "warps"),
+            (table::REGISTERS / registers, "registers"),
+            (by_shared, "shared memory"),
+        ];
+        let (most, limit) = rooms.into_iter().fold(rooms[0], |least, room| if room.0 < least.0 { room } else { least });
+        let (ctas, limit) = if launch.sequential { (1, "one block after another") } else { (most.max(1), limit) };
+        Occupancy { ctas, warps: ctas * warps, of: table::WARPS, limit }
+    }
 }
 
 /// Combines two times of which each is needed and which overlap. The result is a little more than the longer one if they are
@@ -74,7 +97,7 @@ impl Gpu {
     /// A GPU with empty caches.
     pub(crate) fn new(machine: Machine, launch: &Launch) -> Gpu {
         let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
-        let resident = resident(launch, warps);
+        let resident = Occupancy::of(launch).ctas;
         let used = launch.shared_bytes.saturating_mul(resident).min(table::SHARED);
         let sms = (0..launch.sm_count).map(|_| Sm::default()).collect();
         let ctas = launch.grid.iter().fold(1, |all: u64, &n| all.saturating_mul(n.into()));
@@ -179,5 +202,41 @@ impl Sm {
         let busiest = units.fold((Unit::Issue, 0), |a, b| if b.1 > a.1 { b } else { a });
         let bound = if latency > busiest.1 { (Unit::Latency, latency) } else { busiest };
         (overlapped(latency as f64, busiest.1 as f64), bound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_sm_is_full_when_one_of_its_rooms_is() {
+        let launch = |threads: u32, registers: u32, shared_bytes: u32| Launch {
+            table: Default::default(),
+            code: 0,
+            grid: [1; 3],
+            first: [0; 3],
+            block: [threads, 1, 1],
+            registers,
+            shared_bytes,
+            local_low: 0,
+            local_high: 0,
+            banks: [None; 8],
+            shared_window: 0,
+            local_window: 0,
+            sm_count: 16,
+            disabled_sms: 0,
+            sequential: false,
+            veid: 0,
+            begun: 0,
+            limits: Default::default(),
+        };
+        let of = |launch: &Launch| (Occupancy::of(launch).ctas, Occupancy::of(launch).limit);
+        assert_eq!(of(&launch(32, 16, 0)), (16, "blocks"));
+        assert_eq!(of(&launch(256, 16, 0)), (6, "warps"));
+        assert_eq!(of(&launch(256, 128, 0)), (2, "registers"));
+        assert_eq!(of(&launch(256, 16, 40 << 10)), (4, "shared memory"));
+        assert_eq!(of(&Launch { sequential: true, ..launch(32, 16, 0) }), (1, "one block after another"));
+        assert_eq!(Occupancy::of(&launch(256, 128, 0)).warps, 16);
     }
 }

@@ -8,6 +8,7 @@
 //!    ├ memory    lines, sectors, caches and banks
 //!    ├ l2        the cache that all CTAs share
 //!    ├ traffic   when what is read from the DRAM has come
+//!    ├ ledger    what is noted of each instruction for a profile
 //!    └ gpu     SMs, and the estimate
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! launch depend on nothing but the launch: one thread executes its CTAs in order, and the caches are empty when it begins.
 mod gpu;
 mod l2;
+mod ledger;
 mod machine;
 mod memory;
 mod segment;
@@ -23,9 +25,13 @@ mod table;
 mod timeline;
 mod traffic;
 
+pub use gpu::Occupancy;
+pub use ledger::{Accesses, Counters, Listed, Rows, Stall};
 pub use machine::{Estimate, Machine, Unit};
+pub use table::{instructions_per_cycle, operations_per_cycle};
 
 use gpu::{Busy, Gpu};
+use ledger::Ledger;
 use memory::{Lines, Touch, Way};
 use segment::Segments;
 use sm87::Launch;
@@ -47,6 +53,8 @@ use traffic::Traffic;
 pub struct Model {
     gpu: Arc<Mutex<Gpu>>,
     estimate: Mutex<Option<Estimate>>,
+    /// What is noted of each instruction, if that is asked for.
+    rows: Option<Arc<Mutex<Rows>>>,
 }
 
 impl std::fmt::Debug for Model {
@@ -58,7 +66,17 @@ impl std::fmt::Debug for Model {
 impl Model {
     /// The model of a launch that has not begun.
     pub fn new(machine: Machine, launch: &Launch) -> Model {
-        Model { gpu: Arc::new(Mutex::new(Gpu::new(machine, launch))), estimate: Mutex::default() }
+        Model { gpu: Arc::new(Mutex::new(Gpu::new(machine, launch))), estimate: Mutex::default(), rows: None }
+    }
+
+    /// The same, which also notes what each instruction does.
+    pub fn noting(machine: Machine, launch: &Launch) -> Model {
+        Model { rows: Some(Arc::default()), ..Model::new(machine, launch) }
+    }
+
+    /// What was noted of each instruction, once the launch has ended.
+    pub fn rows(&self) -> Rows {
+        self.rows.as_ref().map(|rows| std::mem::take(&mut *rows.lock())).unwrap_or_default()
     }
 
     /// What the launch takes, once it has ended. It is never less than what its program saw on the clocks.
@@ -71,15 +89,20 @@ impl Observer for Model {
     /// Every instruction is accounted for, but only the heads of segments are looked at.
     fn choose(&self, image: &Image, fetch: &mut Fetch<'_>) -> Chosen {
         let word = |at: u32| image.place(at).and_then(&mut *fetch).unwrap_or_default();
-        let steps: Vec<_> = (0..image.len()).map(word).map(|word| Step::of(isa::lookup(word), word)).collect();
-        let segments = Segments::new(&steps, &image.targets());
+        let words: Vec<_> = (0..image.len()).map(word).collect();
+        let steps: Vec<_> = words.iter().map(|&word| Step::of(isa::lookup(word), word)).collect();
+        let mut segments = Segments::new(&steps, &image.targets());
+        if self.rows.is_some() {
+            let listed = |at: usize| Some(Listed::new(image.place(at as u32)?, words[at], &steps[at]));
+            segments.listed = (0..steps.len()).map(listed).collect();
+        }
         let heads = segments.heads(|at| image.guard(at)).into_iter().zip(0..);
         let which = heads.map(|(is_head, at)| is_head && image.word(at) != 0).collect();
-        Chosen { which, notes: Arc::new(segments) }
+        Chosen { which, notes: Arc::new(Arc::new(segments)) }
     }
 
     fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
-        Meter::new(&self.gpu)
+        Meter::new(&self.gpu, self.rows.as_ref().map(Ledger::new))
     }
 
     fn ends(&self, shown: u64) {
@@ -103,7 +126,7 @@ impl CtaObserver for Meter {
 
     /// The segments of the larger program have other numbers.
     fn program_changes(&mut self, before: &Image, now: &Image) {
-        let (Some(old), Some(new)) = (before.notes::<Segments>(), now.notes::<Segments>()) else { return };
+        let (Some(old), Some(new)) = (before.notes::<Arc<Segments>>(), now.notes::<Arc<Segments>>()) else { return };
         let moved = |number: u32| {
             let begin = old.all.get(number as usize)?.at.start;
             new.of.get(now.moved(before, begin) as usize).copied()
@@ -134,11 +157,14 @@ pub(crate) struct Meter {
     traffic: Traffic,
     /// The bytes that this place of a CTA has asked the L2 cache for.
     asked: u64,
+    /// The bytes that the DRAM has moved for the instruction that is accounted for.
+    moved: u64,
+    ledger: Option<Box<Ledger>>,
 }
 
 impl Meter {
     /// Has seen nothing yet.
-    pub(crate) fn new(gpu: &Arc<Mutex<Gpu>>) -> Box<Meter> {
+    pub(crate) fn new(gpu: &Arc<Mutex<Gpu>>, ledger: Option<Box<Ledger>>) -> Box<Meter> {
         Box::new(Meter {
             gpu: gpu.clone(),
             sm: 0,
@@ -150,6 +176,8 @@ impl Meter {
             lines: Lines::default(),
             traffic: gpu.lock().traffic(),
             asked: 0,
+            moved: 0,
+            ledger,
         })
     }
 
@@ -180,25 +208,51 @@ impl Meter {
 
     /// Accounts for a segment before the lanes in `exec` execute its first instruction.
     fn segment(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32) {
-        let Some(segments) = env.image().notes::<Segments>() else { return };
+        let Some(segments) = env.image().notes::<Arc<Segments>>() else { return };
         let Some(&number) = segments.of.get(u.at() as usize) else { return };
+        if let Some(ledger) = &mut self.ledger {
+            ledger.turn_to(segments);
+        }
         let next = self.warp(w.index()).next;
         if let Some(next) = next.filter(|&next| next < number && number - next <= SKIPPED) {
-            (next..number).for_each(|skipped| self.skip(w.index(), segments, skipped));
+            (next..number).for_each(|skipped| self.skip(w, segments, skipped));
         }
         let Some(segment) = segments.all.get(number as usize) else { return };
         self.resume(w.index());
         match &segment.first {
             None => {}
-            Some(step) => self.first(w, env, u, step, exec),
+            Some(step) if self.ledger.is_some() => {
+                let warp = self.warp(w.index());
+                let (began, why) = (warp.now(), warp.reason(step.waits));
+                self.first(w, env, u, (step, number), exec);
+                self.waited(w.index(), (step, number), began, why);
+            }
+            Some(step) => self.first(w, env, u, (step, number), exec),
         }
-        self.rest(w.index(), segments, number);
+        self.rest(w, segments, number);
+    }
+
+    /// Notes for how long the first instruction of a segment has waited since a time, and what others wait for who wait for it.
+    fn waited(&mut self, warp: u32, (step, number): (&Step, u32), began: u64, why: Stall) {
+        let warp = self.warp(warp);
+        let cycles = warp.now().saturating_sub(began + u64::from(step.stall));
+        let behind = Stall::behind(step);
+        warp.stands_for(step.writes, behind);
+        warp.stands_for(step.reads, behind);
+        warp.waits_in = number;
+        let why = if let Kind::Depends { .. } = step.kind { Stall::Copies } else { why };
+        if let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) {
+            first.waited[why as usize] += cycles;
+        }
     }
 
     /// Accounts for the first instruction of a segment, whose cost depends on what it does.
-    fn first(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, step: &Step, exec: u32) {
+    fn first(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, number): (&Step, u32), exec: u32) {
+        if let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) {
+            first.lanes += u64::from(exec.count_ones());
+        }
         match step.kind {
-            Kind::Access(shape) => self.access(w, env, u, (step, shape), exec),
+            Kind::Access(shape) => self.access(w, env, u, (step, shape, number), exec),
             Kind::Barrier => self.barrier(w, u, step, exec),
             Kind::Plain => {
                 self.issue(w.index(), step, step.latency.into());
@@ -216,30 +270,46 @@ impl Meter {
     }
 
     /// Accounts for the other instructions of a segment.
-    fn rest(&mut self, warp: u32, segments: &Segments, number: u32) {
+    fn rest(&mut self, w: &Warp, segments: &Segments, number: u32) {
         let segment = &segments.all[number as usize];
-        let busy = self.units(warp);
+        let busy = self.units(w.index());
         busy.iter_mut().zip(&segment.units).for_each(|(sum, &more)| *sum += u64::from(more));
-        let events = &segments.events[segment.events.start as usize..segment.events.end as usize];
-        let timeline = self.warp(warp);
-        timeline.run(events, segment.tail);
+        let at = segment.events.start as usize..segment.events.end as usize;
+        let timeline = &mut self.warps[w.index() as usize];
+        match &mut self.ledger {
+            None => timeline.run(&segments.events[at], segment.tail),
+            Some(ledger) => {
+                ledger.ran(number, w.active());
+                timeline.run_noted(&segments.events[at.clone()], segment.tail, &mut ledger.waited[at]);
+            }
+        }
         timeline.next = segment.falls_through.then_some(number + 1);
     }
 
     /// Accounts for a segment of which no lane executes the first instruction.
-    fn skip(&mut self, warp: u32, segments: &Segments, number: u32) {
-        self.resume(warp);
+    fn skip(&mut self, w: &Warp, segments: &Segments, number: u32) {
+        self.resume(w.index());
         if let Some(step) = &segments.all[number as usize].first {
-            self.issue(warp, step, 0);
+            let warp = self.warp(w.index());
+            let (began, why) = (warp.now(), warp.reason(step.waits));
+            self.issue(w.index(), step, 0);
+            if self.ledger.is_some() {
+                self.waited(w.index(), (step, number), began, why);
+            }
         }
-        self.rest(warp, segments, number);
+        self.rest(w, segments, number);
     }
 
     /// If the warp waited at a barrier, the barrier is complete now.
     fn resume(&mut self, warp: u32) {
         if let Some((barrier, phase)) = self.warp(warp).waits.take() {
             let complete = self.barriers[barrier][phase];
-            self.warp(warp).wait_until(complete);
+            let warp = self.warp(warp);
+            let (cycles, number) = (complete.saturating_sub(warp.now()), warp.waits_in);
+            warp.wait_until(complete);
+            if let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) {
+                first.waited[Stall::Barrier as usize] += cycles;
+            }
         }
     }
 
@@ -267,14 +337,17 @@ impl Meter {
     }
 
     /// The lanes in `exec` access memory.
-    fn access(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, shape): (&Step, Shape), exec: u32) {
+    fn access(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, shape, number): (&Step, Shape, u32), exec: u32) {
+        self.moved = 0;
         let touch = match shape.space {
             Space::Global => {
                 let addresses = Addresses::of(w, u, shape);
                 self.lines.clear();
-                lanes(access::active(w, u, shape, exec))
-                    .for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
-                self.global(shape)
+                let active = access::active(w, u, shape, exec);
+                lanes(active).for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
+                let touch = self.global(shape);
+                self.note(number, touch, &[], u64::from(active.count_ones() * shape.len));
+                touch
             }
             _ => {
                 let mut accesses = std::mem::take(&mut self.accesses);
@@ -287,6 +360,10 @@ impl Meter {
                     Space::Copy => self.global(shape).meanwhile(shared(&accesses, shape)),
                     _ => self.global(shape).and(shared(&accesses, shape)).and(local(&accesses)),
                 };
+                if self.ledger.is_some() {
+                    let global = accesses.iter().filter(|access| access.memory == Memory::Global);
+                    self.note(number, touch, &accesses, global.map(|access| u64::from(access.len)).sum());
+                }
                 self.accesses = accesses;
                 touch
             }
@@ -302,6 +379,22 @@ impl Meter {
         }
     }
 
+    /// Notes what an instruction accesses: `global` bytes of global memory, in the lines that were found, and others.
+    fn note(&mut self, number: u32, touch: Touch, others: &[Access], global: u64) {
+        let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) else { return };
+        let mut add = |to: fn(&mut Counters) -> &mut Accesses, taken: u64, least: u64| {
+            if taken > 0 {
+                let accesses = to(first);
+                (accesses.requests, accesses.taken) = (accesses.requests + 1, accesses.taken + taken);
+                accesses.least += least.min(taken);
+            }
+        };
+        add(|c| &mut c.global, self.lines.sectors(), global.div_ceil(table::SECTOR));
+        add(|c| &mut c.shared, memory::conflicts(others), memory::phases(others));
+        add(|c| &mut c.local, local(others).busy, local(others).busy);
+        (first.l2_bytes, first.dram_bytes) = (first.l2_bytes + touch.filled, first.dram_bytes + self.moved);
+    }
+
     /// Accesses to the lines of global memory that were found.
     fn global(&mut self, shape: Shape) -> Touch {
         if self.lines.is_empty() {
@@ -311,7 +404,9 @@ impl Meter {
         let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong };
         let mut gpu = self.gpu.lock();
         let Some((behind, l1)) = gpu.memory(self.sm) else { return Touch::default() };
+        let before = behind.dram_bytes;
         let touch = memory::global(behind, l1, &self.lines, way, self.asked);
+        self.moved += behind.dram_bytes - before;
         self.asked += touch.filled;
         touch
     }

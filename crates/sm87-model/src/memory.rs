@@ -106,6 +106,11 @@ impl Lines {
         self.list.is_empty()
     }
 
+    /// The sectors of all lines.
+    pub(super) fn sectors(&self) -> u64 {
+        self.list.iter().map(|(_, sectors)| u64::from(sectors.count_ones())).sum()
+    }
+
     /// Begins another instruction.
     pub(super) fn clear(&mut self) {
         self.list.clear();
@@ -226,6 +231,15 @@ pub(super) fn conflicts(accesses: &[Access]) -> u64 {
     times
 }
 
+/// How often shared memory must be asked for the same accesses if no words of one bank differ.
+pub(super) fn phases(accesses: &[Access]) -> u64 {
+    let mut shared = accesses.iter().filter(|access| access.memory == Memory::Shared).peekable();
+    let Some(first) = shared.peek() else { return 0 };
+    let together = BANKS as u32 / first.len.div_ceil(4).max(1);
+    let phases = shared.fold(0u32, |phases, access| phases | 1 << (access.lane / together));
+    phases.count_ones().into()
+}
+
 /// The most different words in one bank.
 fn most_of_a_bank(words: &mut [u64]) -> u64 {
     if words.windows(2).all(|pair| pair[1] == pair[0] + 1) && words.len() <= BANKS {
@@ -266,6 +280,8 @@ mod tests {
         assert_eq!((banks(8, |lane| 8 * lane), banks(16, |lane| 16 * lane)), (2, 4));
         assert_eq!(banks(16, |lane| 16 * (lane / 16)), 4, "each quarter reads one place");
         assert_eq!(conflicts(&[]), 0);
+        let least = |len: u32| phases(&accesses(Memory::Shared, len, |lane| 512 * lane));
+        assert_eq!((least(4), least(8), least(16), phases(&[])), (1, 2, 4, 0));
     }
 
     fn lines(len: u32, at: impl Fn(u64) -> u64) -> (u32, usize) {

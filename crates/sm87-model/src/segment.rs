@@ -3,6 +3,7 @@
 //! A segment begins where control may enter, and at each instruction whose cost depends on what it does: accesses to memory, and
 //! barriers. Only one instruction of a segment gets another handler, so that the others are executed as fast as always.
 
+use super::ledger::Listed;
 use super::machine::Unit;
 use super::step::{Kind, NONE, Step};
 use sm87::observe::Pred;
@@ -45,6 +46,10 @@ pub(super) struct Segments {
     pub events: Vec<Event>,
     /// The segment of each instruction.
     pub of: Vec<u32>,
+    /// The instruction of each event.
+    pub event_at: Vec<u32>,
+    /// Every instruction as a profile lists it. Without a profile there is none.
+    pub listed: Vec<Option<Listed>>,
 }
 
 impl Segments {
@@ -68,7 +73,7 @@ impl Segments {
     fn add(&mut self, at: Range<u32>, steps: &[Step]) {
         let first = steps.first().copied().filter(|step| step.kind != Kind::Plain);
         let (mut delay, mut units, begun) = (0, Units::default(), self.events.len() as u32);
-        for step in &steps[usize::from(first.is_some())..] {
+        for (step, place) in steps.iter().zip(at.clone()).skip(usize::from(first.is_some())) {
             units[Unit::Issue as usize] += 1;
             if step.unit != Unit::Issue {
                 units[step.unit as usize] += u32::from(step.cost);
@@ -76,6 +81,7 @@ impl Segments {
             let Step { waits, writes, reads, latency, .. } = *step;
             if waits != 0 || writes != NONE || reads != NONE {
                 self.events.push(Event { delay, waits, writes, reads, latency });
+                self.event_at.push(place);
                 delay = 0;
             }
             delay += u32::from(step.stall);

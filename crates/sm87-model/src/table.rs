@@ -39,6 +39,24 @@ pub(super) const DRAM: u32 = 290;
 /// The cycles until an instruction with a scoreboard has read its operands. Assumed.
 pub(super) const READ: u32 = 12;
 
+/// The operations that an SM can do in a cycle, by the kind of their numbers. A multiply-add is two.
+pub fn operations_per_cycle() -> [(&'static str, u32); 6] {
+    let of = |class: Class, each: u32| figures_of(class).lanes * each;
+    [
+        ("fp32", of(Class::Single, 2)),
+        ("fp16", of(Class::Half, 4)),
+        ("fp64", of(Class::Double, 2)),
+        ("tensor fp16", HALVES * 2),
+        ("tensor tf32", TF32 * 2),
+        ("tensor int8", BYTES * 2),
+    ]
+}
+
+/// The instructions that the schedulers of an SM can issue in a cycle.
+pub fn instructions_per_cycle() -> u32 {
+    SCHEDULERS as u32
+}
+
 /// What instructions of one class cost.
 pub(super) struct Figures {
     pub unit: Unit,

@@ -1,5 +1,6 @@
 //! The time of one warp, which issues its instructions in order, as if no other warp needed the same units.
 
+use super::ledger::{Stall, Waited};
 use super::segment::Event;
 use super::step::{NONE, Step};
 use super::table::READ;
@@ -14,6 +15,8 @@ pub(super) struct Timeline {
     at: u64,
     /// When what the scoreboards stand for is done.
     scoreboards: [u64; 6],
+    /// What each of them stands for. Only a profile knows it.
+    reasons: [Stall; 6],
     /// When the copies that are in no group are done, and the last groups, the newest first.
     copies: u64,
     groups: [u64; GROUPS],
@@ -23,6 +26,8 @@ pub(super) struct Timeline {
     pub arrivals: [u32; 16],
     /// The barrier at which it waits, and which of the two phases of it.
     pub waits: Option<(usize, usize)>,
+    /// The segment that waits there, for a profile.
+    pub waits_in: u32,
 }
 
 impl Timeline {
@@ -54,6 +59,36 @@ impl Timeline {
             self.begin(event.waits, event.writes, event.reads, event.latency.into());
         }
         self.at += u64::from(tail);
+    }
+
+    /// The same as [`Timeline::run`], and adds the cycles for which each of them waits.
+    pub(super) fn run_noted(&mut self, events: &[Event], tail: u32, waited: &mut [Waited]) {
+        for (event, waited) in events.iter().zip(waited) {
+            self.at += u64::from(event.delay);
+            let (at, why) = (self.at, self.reason(event.waits));
+            waited[why as usize] += self.begin(event.waits, event.writes, event.reads, event.latency.into()) - at;
+            self.stands_for(event.writes, Stall::Unit);
+            self.stands_for(event.reads, Stall::Unit);
+        }
+        self.at += u64::from(tail);
+    }
+
+    /// When the next instruction can be issued, if it waits for nothing.
+    pub(super) fn now(&self) -> u64 {
+        self.at
+    }
+
+    /// What the scoreboard stands for that is done last of those that are waited for, one bit each.
+    pub(super) fn reason(&self, waits: u8) -> Stall {
+        let waited = (0..self.scoreboards.len()).filter(|board| waits >> board & 1 == 1);
+        waited.max_by_key(|&board| self.scoreboards[board]).map_or(Stall::Unit, |board| self.reasons[board])
+    }
+
+    /// Notes what a scoreboard stands for.
+    pub(super) fn stands_for(&mut self, scoreboard: u8, why: Stall) {
+        if let Some(reason) = self.reasons.get_mut(usize::from(scoreboard)) {
+            *reason = why;
+        }
     }
 
     /// Waits for scoreboards, one bit each.
@@ -137,6 +172,15 @@ mod tests {
         let mut together = Timeline::default();
         together.run(&events, delay);
         assert_eq!((together.at, together.end()), (alone.at, alone.end()));
+        let (mut noted, mut waited) = (Timeline::default(), vec![Waited::default(); events.len()]);
+        noted.run_noted(&events, delay, &mut waited);
+        assert_eq!((noted.at, noted.end()), (together.at, together.end()));
+        let all: u64 = waited.iter().flatten().sum();
+        assert_eq!(
+            all + steps.iter().map(|step| u64::from(step.0)).sum::<u64>(),
+            noted.at,
+            "all time is accounted for"
+        );
         assert_eq!(together.at, 33 + 20 + 4);
     }
 

@@ -6,7 +6,7 @@ mod support;
 
 use sm87::observe::Observer;
 use sm87::{Launch, Limits, run_observed};
-use sm87_model::{Estimate, Machine, Model, Unit};
+use sm87_model::{Accesses, Counters, Estimate, Machine, Model, Rows, Stall, Unit};
 use support::{Arg, Gpu, Kernel};
 
 /// The Jetson AGX Orin 64 GB.
@@ -19,6 +19,26 @@ fn estimated(launch: Launch) -> Estimate {
     let model = Model::new(ORIN, &launch);
     run_observed(&launch, &[&model]).expect("no fault");
     model.estimate().expect("the launch has ended")
+}
+
+/// The same with a profile, which changes no estimate.
+fn noted(launch: Launch) -> Rows {
+    let estimate = estimated(launch.clone());
+    let model = Model::noting(ORIN, &launch);
+    let stats = run_observed(&launch, &[&model]).expect("no fault");
+    assert_eq!(model.estimate(), Some(estimate));
+    let rows = model.rows();
+    // The model does not see a guarded branch that control comes to by another one, if no lane takes it.
+    let (issued, all) = (rows.values().map(|(_, counters)| counters.issued).sum::<u64>(), stats.warp_instructions);
+    assert!(issued <= all && issued * 100 >= all * 99, "{issued} of {all}");
+    assert_eq!(rows.values().map(|(_, counters)| counters.dram_bytes).sum::<u64>(), estimate.dram_bytes);
+    rows
+}
+
+/// What was counted at instructions that access memory of one kind.
+fn accesses(rows: &Rows, of: fn(&Counters) -> &Accesses) -> Vec<(u64, u64, u64)> {
+    let counted = rows.values().map(|(_, counters)| of(counters)).filter(|accesses| accesses.requests > 0);
+    counted.map(|accesses| (accesses.requests, accesses.taken, accesses.least)).collect()
 }
 
 /// Runs a kernel whose first parameter is a buffer of as many floats as the grid has threads.
@@ -35,12 +55,47 @@ fn float(x: f32) -> i32 {
     x.to_bits() as i32
 }
 
-/// Loads of 2^18 floats that lie so many words apart, and the bytes that the DRAM moves.
-fn strided(stride: i32) -> Estimate {
-    let (mut gpu, threads) = (Gpu::default(), 1 << 18);
+/// A launch that loads 2^18 floats that lie so many words apart, and stores them without gaps.
+fn strided_launch(gpu: &mut Gpu, stride: i32) -> Launch {
+    let threads = 1 << 18;
     let (from, to) = (gpu.alloc(4 * threads * stride as usize), gpu.alloc(4 * threads));
     let args = [Arg::Ptr(&from), Arg::Ptr(&to), Arg::Int(stride)];
-    estimated(gpu.launch(&kernel!("model_strided"), [threads as u32 / 256, 1, 1], [256, 1, 1], &args))
+    gpu.launch(&kernel!("model_strided"), [threads as u32 / 256, 1, 1], [256, 1, 1], &args)
+}
+
+fn strided(stride: i32) -> Estimate {
+    estimated(strided_launch(&mut Gpu::default(), stride))
+}
+
+#[test]
+fn a_profile_counts_sectors_at_their_instructions() {
+    let warps = 1 << 13;
+    let rows = noted(strided_launch(&mut Gpu::default(), 8));
+    assert_eq!(accesses(&rows, |c| &c.global), [(warps, 32 * warps, 4 * warps), (warps, 4 * warps, 4 * warps)]);
+    let waits = rows.values().map(|(_, counters)| counters.waited[Stall::Memory as usize]);
+    assert!(waits.max() > Some(200 * warps), "the store waits for the load");
+    assert!(rows.values().all(|(_, counters)| counters.lanes == 32 * counters.issued));
+}
+
+#[test]
+fn a_profile_counts_passes_through_banks_and_waits_at_barriers() {
+    let launch = |gpu: &mut Gpu, kernel: &Kernel, grid: u32, block: u32, parameters: &[i32]| {
+        let out = gpu.alloc(4 * (grid * block) as usize);
+        let ints = parameters.iter().map(|&x| Arg::Int(x));
+        let args: Vec<_> = std::iter::once(Arg::Ptr(&out)).chain(ints).collect();
+        gpu.launch(kernel, [grid, 1, 1], [block, 1, 1], &args)
+    };
+    let mut gpu = Gpu::default();
+    let banks = noted(launch(&mut gpu, &kernel!("model_banks"), 2, 256, &[8, 10]));
+    let conflicts = accesses(&banks, |c| &c.shared);
+    assert!(
+        conflicts.iter().any(|(requests, taken, least)| (*taken, *least) == (8 * requests, *requests)),
+        "{conflicts:?}"
+    );
+    let late = noted(launch(&mut gpu, &kernel!("model_barrier"), 1, 128, &[float(0.5), 40, 1000]));
+    let waited: u64 = late.values().map(|(_, counters)| counters.waited[Stall::Barrier as usize]).sum();
+    // Three of four warps wait in each of 40 rounds for one with a chain of 1000 products of four cycles.
+    assert!((480_000..780_000).contains(&waited), "{waited} cycles");
 }
 
 #[test]
