@@ -43,6 +43,7 @@ complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l deny -d 
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l memory -d 'The board has this much memory, in MiB' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l check -d 'Looks for errors in kernels: memory, init, race, sync, divided by commas. Reports go to standard error' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l clock -d 'The time that the program sees on the GPU: host, or model, which is about what it would see on the module' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l profile -d 'Writes what every kernel did and when, as JSON. `tegrarm profile` makes a page of it' -r -F
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l check-exit -d 'Ends with this status if the program succeeded and --check found something' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l scarce -d 'There is at most this much of everything that programs divide among themselves. For tests' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l kill -d 'Kills the program, the supervisor or the outer process at an ioctl: `program@7`. For tests' -r

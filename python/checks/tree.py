@@ -106,7 +106,7 @@ UNSAFE = {
     r"^crates/tegrarm-cudart/(build|src/(calls|images|lib|libcudart1[23]))\.rs$": "the interface of CUDA for programs of nvcc",
     r"^crates/sm87/src/exec/": "the engine's registers and memory",
     r"^crates/tegra-mm/src/": "the simulator's memory",
-    r"^crates/tegra-gpu/src/(checks|mem|stats)\.rs$": "the simulator's memory; what is printed when the process ends",
+    r"^crates/tegra-gpu/src/(checks|mem|profile|stats)\.rs$": "the simulator's memory; what is printed or written when the process ends",
     r"^crates/tegra-kernel/src/process/in_process\.rs$": "memory of the calling process",
     r"^crates/tegra-sim/src/(board|supervisor/(bus|opened|outer|spawn|sys))\.rs$": "system calls",
     r"^(crates/[^/]+/)?tests/": "tests look at memory through addresses and make system calls of their own",

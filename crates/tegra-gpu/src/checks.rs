@@ -46,11 +46,13 @@ impl Reports {
         self.checker.clone()
     }
 
-    /// A launch has ended: its reports wait for a reader.
-    pub(crate) fn publish(&self, hw: &Arc<HwGpu>) {
+    /// A launch has ended: its reports wait for a reader. They are also the result.
+    pub(crate) fn publish(&self, hw: &Arc<HwGpu>) -> Vec<Report> {
         self.launches.fetch_add(1, Ordering::Relaxed);
         let hw = self.hw.get_or_init(|| hw.clone());
-        self.checker.take().iter().for_each(|report| hw.checks.note(line(report)));
+        let reports = self.checker.take();
+        reports.iter().for_each(|report| hw.checks.note(line(report)));
+        reports
     }
 
     /// How many reports there were so far.

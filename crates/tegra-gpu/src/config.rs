@@ -1,6 +1,7 @@
 //! The configuration of a GPU.
 
 use crate::checks::Reports;
+use crate::profile::Profile;
 use sm87::Limits;
 use std::sync::Arc;
 use tegra_hw::Speeds;
@@ -21,6 +22,8 @@ pub struct GpuConfig {
     pub reports: Option<Arc<Reports>>,
     /// The speeds of the module, if the time that programs see is modelled. Otherwise it is the time of the host.
     pub speeds: Option<Speeds>,
+    /// Who notes what every kernel does, if somebody does.
+    pub profile: Option<Arc<Profile>>,
 }
 
 impl Default for GpuConfig {
@@ -32,6 +35,7 @@ impl Default for GpuConfig {
             recovers_always: false,
             reports: None,
             speeds: None,
+            profile: None,
         }
     }
 }

@@ -9,8 +9,10 @@ use tegrarm_lock::Mutex;
 const PATIENCE_NS: u64 = 20_000_000_000;
 
 /// A grid that runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlowGrid {
+    /// The name of its kernel, if the program has told it.
+    pub name: Option<Arc<str>>,
     /// The address of the first instruction.
     pub code: u64,
     /// Its CTAs.
@@ -44,6 +46,7 @@ pub(crate) struct SlowGrids {
 }
 
 struct Running {
+    name: Option<Arc<str>>,
     code: u64,
     ctas: u64,
     progress: Arc<Progress>,
@@ -58,11 +61,17 @@ impl SlowGrids {
     }
 
     /// A grid begins. The result is where it notes its progress, if there is a reader.
-    pub(crate) fn begins(&self, code: u64, grid: [u32; 3]) -> Option<Arc<Progress>> {
+    pub(crate) fn begins(
+        &self,
+        code: u64,
+        name: impl FnOnce() -> Option<Arc<str>>,
+        grid: [u32; 3],
+    ) -> Option<Arc<Progress>> {
         self.reader.get()?;
         let progress = Arc::new(Progress::default());
         let ctas = grid.iter().map(|&n| u64::from(n)).product();
-        *self.running.lock() = Some(Running { code, ctas, progress: progress.clone(), next_ns: PATIENCE_NS });
+        *self.running.lock() =
+            Some(Running { name: name(), code, ctas, progress: progress.clone(), next_ns: PATIENCE_NS });
         Some(progress)
     }
 
@@ -82,6 +91,7 @@ impl SlowGrids {
         let Some(grid) = running.as_mut().filter(|grid| busy_ns >= grid.next_ns) else { return };
         grid.next_ns = busy_ns.saturating_mul(2);
         let slow = SlowGrid {
+            name: grid.name.clone(),
             code: grid.code,
             ctas: grid.ctas,
             started: grid.progress.started.load(Ordering::Relaxed),
@@ -102,10 +112,10 @@ mod tests {
     #[test]
     fn a_long_grid_is_told_of_whenever_its_time_has_doubled() {
         let (slow, told) = (SlowGrids::default(), Arc::new(Mutex::new(Vec::new())));
-        assert!(slow.begins(0x100, [1; 3]).is_none(), "nobody looks");
+        assert!(slow.begins(0x100, || None, [1; 3]).is_none(), "nobody looks");
         let noted = told.clone();
-        slow.read(Arc::new(move |grid| noted.lock().push(*grid)));
-        let progress = slow.begins(0x100, [8, 4, 2]).expect("somebody looks");
+        slow.read(Arc::new(move |grid| noted.lock().push(grid.clone())));
+        let progress = slow.begins(0x100, || Some("sum".into()), [8, 4, 2]).expect("somebody looks");
         progress.started.store(16, Ordering::Relaxed);
         for seconds in [0, 19, 21, 22, 41, 42, 43, 80, 90] {
             slow.look(Some(seconds * SECOND));
@@ -113,13 +123,14 @@ mod tests {
         slow.look(None);
         slow.ends();
         slow.look(Some(1000 * SECOND));
+        assert!(told.lock().iter().all(|grid| grid.name.as_deref() == Some("sum")));
         let told: Vec<(u64, Option<u64>)> = told.lock().iter().map(|g| (g.busy_ns, g.left_ns())).collect();
         assert_eq!(told, [21, 42, 90].map(|s| (s * SECOND, Some(3 * s * SECOND))));
     }
 
     #[test]
     fn nothing_says_how_long_the_last_blocks_take() {
-        let grid = SlowGrid { code: 0, ctas: 4, started: 4, warp_instructions: 0, busy_ns: 30 * SECOND };
+        let grid = SlowGrid { name: None, code: 0, ctas: 4, started: 4, warp_instructions: 0, busy_ns: 30 * SECOND };
         assert_eq!(grid.left_ns(), None);
         let huge = SlowGrid { ctas: u64::MAX, started: 0, busy_ns: u64::MAX, ..grid };
         assert_eq!(huge.left_ns(), Some(u64::MAX));

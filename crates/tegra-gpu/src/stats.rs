@@ -45,10 +45,13 @@ impl Modelled {
     }
 }
 
-/// Launches, instructions and processor time by kernel. A kernel is identified by the address of its first instruction.
+/// A kernel: the address of its first instruction, and its name if its program has told it. Programs use addresses again.
+type Kernel = (u64, Option<Arc<str>>);
+
+/// Launches, instructions and processor time by kernel.
 #[derive(Debug, Default)]
 pub struct Stats {
-    kernels: Mutex<HashMap<u64, Totals>>,
+    kernels: Mutex<HashMap<Kernel, Totals>>,
 }
 
 impl Stats {
@@ -68,9 +71,9 @@ impl Stats {
     }
 
     fn count(&self, event: &Event) {
-        let Event::Launch { code, warp_instructions, cpu_ns, estimate, .. } = event else { return };
+        let Event::Launch { code, name, warp_instructions, cpu_ns, estimate, .. } = event else { return };
         let mut kernels = self.kernels.lock();
-        let totals = kernels.entry(*code).or_default();
+        let totals = kernels.entry((*code, name.clone())).or_default();
         totals.launches += 1;
         totals.warp_instructions += warp_instructions;
         totals.engine_ns += cpu_ns;
@@ -93,22 +96,27 @@ extern "C" fn print() {
 impl fmt::Display for Stats {
     /// Writes one line for each kernel, the most expensive first, and then the sum.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut kernels: Vec<(u64, Totals)> = self.kernels.lock().iter().map(|(code, t)| (*code, *t)).collect();
-        kernels.sort_by_key(|(code, t)| (u64::MAX - t.engine_ns, *code));
+        let mut kernels: Vec<(Kernel, Totals)> =
+            self.kernels.lock().iter().map(|(kernel, t)| (kernel.clone(), *t)).collect();
+        kernels.sort_by_key(|(kernel, t)| (u64::MAX - t.engine_ns, kernel.clone()));
         write!(f, "{:>16} {:>10} {:>18} {:>12}", "kernel at", "launches", "warp instructions", "engine s")?;
         let is_modelled = kernels.iter().any(|(_, t)| t.modelled.is_some());
-        writeln!(f, "{}", if is_modelled { format!(" {:>12} {}", "module s", "bound by") } else { String::new() })?;
-        let line = |f: &mut fmt::Formatter<'_>, name: &str, t: &Totals| {
+        write!(f, "{}", if is_modelled { format!(" {:>12} {:<10}", "module s", "bound by") } else { String::new() })?;
+        let is_named = kernels.iter().any(|((_, name), _)| name.is_some());
+        writeln!(f, "{}", if is_named { " kernel" } else { "" })?;
+        let line = |f: &mut fmt::Formatter<'_>, at: &str, name: &str, t: &Totals| {
             let seconds = t.engine_ns as f64 / 1e9;
-            write!(f, "{name:>16} {:>10} {:>18} {seconds:>12.6}", t.launches, t.warp_instructions)?;
-            if let Some(modelled) = &t.modelled {
-                write!(f, " {:>12.6} {}", modelled.ns as f64 / 1e9, modelled.bound().name())?;
+            write!(f, "{at:>16} {:>10} {:>18} {seconds:>12.6}", t.launches, t.warp_instructions)?;
+            match &t.modelled {
+                Some(modelled) => write!(f, " {:>12.6} {:<10}", modelled.ns as f64 / 1e9, modelled.bound().name())?,
+                None if is_modelled => write!(f, " {:23}", "")?,
+                None => {}
             }
-            writeln!(f)
+            writeln!(f, "{}{name}", if name.is_empty() { "" } else { " " })
         };
         let mut sum = Totals::default();
-        for (code, t) in &kernels {
-            line(f, &format!("{code:#x}"), t)?;
+        for ((code, name), t) in &kernels {
+            line(f, &format!("{code:#x}"), name.as_deref().unwrap_or_default(), t)?;
             sum.launches += t.launches;
             sum.warp_instructions += t.warp_instructions;
             sum.engine_ns += t.engine_ns;
@@ -116,7 +124,7 @@ impl fmt::Display for Stats {
                 sum.modelled.get_or_insert_default().add(modelled.ns, &modelled.by_unit);
             }
         }
-        line(f, "all", &sum)
+        line(f, "all", "", &sum)
     }
 }
 
@@ -132,6 +140,7 @@ mod tests {
             channel: 511,
             qmd: 0,
             code,
+            name: (code == 0x200).then(|| "other".into()),
             grid: [1; 3],
             block: [1; 3],
             warp_instructions,
@@ -146,7 +155,8 @@ mod tests {
         let text = stats.to_string();
         let words: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split_whitespace().collect()).collect();
         assert_eq!(words[0], ["0x100", "2", "10", "0.000002"]);
-        assert_eq!(words[1], ["0x200", "1", "1", "0.000001"]);
+        assert_eq!(words[1], ["0x200", "1", "1", "0.000001", "other"]);
+        assert!(text.lines().next().is_some_and(|line| line.ends_with("engine s kernel")), "{text}");
         assert_eq!(words[2], ["all", "3", "11", "0.000003"]);
     }
 
@@ -159,6 +169,7 @@ mod tests {
                 channel: 511,
                 qmd: 0,
                 code: 0x100,
+                name: None,
                 grid: [1; 3],
                 block: [1; 3],
                 warp_instructions: 1,
@@ -169,7 +180,7 @@ mod tests {
             });
         }
         let text = stats.to_string();
-        assert!(text.lines().next().is_some_and(|line| line.ends_with("module s bound by")), "{text}");
-        assert!(text.lines().skip(1).all(|line| line.ends_with(" 0.000007 DRAM")), "{text}");
+        assert!(text.lines().next().is_some_and(|line| line.trim_end().ends_with("module s bound by")), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.trim_end().ends_with(" 0.000007 DRAM")), "{text}");
     }
 }

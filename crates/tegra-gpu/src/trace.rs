@@ -45,6 +45,8 @@ pub enum Event {
         qmd: u64,
         /// The address of the first instruction.
         code: u64,
+        /// The name of the kernel, if the program has told it.
+        name: Option<Arc<str>>,
         /// The number of CTAs in x, y and z.
         grid: [u32; 3],
         /// The number of threads per CTA in x, y and z.

@@ -1,6 +1,6 @@
 //! The state that all channel groups of one GPU share.
 
-use crate::{CheckLog, FaultLog, Interrupts, Load, Residency, Switches, Timeouts};
+use crate::{CheckLog, CodeNames, FaultLog, Interrupts, Load, Residency, Switches, Timeouts};
 
 /// The state that all channel groups of one GPU share and that both the kernel and the GPU use.
 #[derive(Debug, Default)]
@@ -19,4 +19,6 @@ pub struct HwGpu {
     pub faults: FaultLog,
     /// The checker's reports.
     pub checks: CheckLog,
+    /// The functions of the code that programs have loaded.
+    pub names: CodeNames,
 }

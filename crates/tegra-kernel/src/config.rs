@@ -66,6 +66,8 @@ pub struct SimConfig {
     pub checks: Checks,
     /// The time that programs see on the GPU (`TEGRARM_SIM_CLOCK`).
     pub clock: Clock,
+    /// Whether everything that kernels do is counted, for a profile (`TEGRARM_SIM_PROFILE`).
+    pub profiled: bool,
 }
 
 /// An environment variable with a value that is not known.
@@ -125,6 +127,7 @@ impl SimConfig {
             strict: false,
             checks: Checks::default(),
             clock: Clock::Host,
+            profiled: false,
         }
     }
 
@@ -149,7 +152,7 @@ impl SimConfig {
 
     /// What `TEGRARM_SIM_CHIP`, `TEGRARM_SIM_L4T` (r36, r35, r35.4, r39), `TEGRARM_SIM_NVMAP` (plain,
     /// cve-2025-33177, fragmented), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) and `TEGRARM_SIM_CLOCK` (host,
-    /// model) say, and `TEGRARM_SIM_STATS` may; the first of each when unset. `TEGRARM_SIM_CHECK` names checks, divided by commas, and none when unset. The memory is the
+    /// model) say, and `TEGRARM_SIM_STATS` may; the first of each when unset. `TEGRARM_SIM_PROFILE` names a file. `TEGRARM_SIM_CHECK` names checks, divided by commas, and none when unset. The memory is the
     /// module's, but never more than this machine has.
     ///
     /// # Errors
@@ -166,6 +169,8 @@ impl SimConfig {
             strict: choose("TEGRARM_SIM_STRICT", &lookup, SWITCH)?,
             checks: checks("TEGRARM_SIM_CHECK", &lookup)?,
             clock: choose("TEGRARM_SIM_CLOCK", &lookup, CLOCKS)?,
+            // Whoever writes the file looks at its name again.
+            profiled: lookup("TEGRARM_SIM_PROFILE").is_some_and(|path| !path.is_empty()),
             ..SimConfig::new(choose("TEGRARM_SIM_CHIP", &lookup, CHIPS)?)
         };
         let config = config.on(choose("TEGRARM_SIM_L4T", &lookup, RELEASES)?);

@@ -77,9 +77,10 @@ impl Kernel {
         })
     }
 
-    /// Whether a text file under `/sys` gives out its contents once: whoever reads it takes them.
+    /// Whether a text file under `/sys` is one of a program that knows the virtual board, which opens it for both reading and writing.
+    /// It has no contents that stay: whoever reads the checker's reports takes them.
     pub fn text_is_taken(&self, path: &str) -> bool {
-        self.text_file(path).is_ok_and(|file| matches!(file, TextFile::Device(Attribute::Checks)))
+        self.text_file(path).is_ok_and(|file| matches!(file, TextFile::Device(Attribute::Checks | Attribute::Names)))
     }
 
     /// The path of the text file with the newest faults, which no board has.
@@ -143,19 +144,19 @@ impl Kernel {
         })
     }
 
-    /// Writes a text file. A rate between two steps is rounded up to a step and stays inside the other limit.
+    /// Writes a text file for a process. A rate between two steps is rounded up to a step and stays inside the other limit.
     ///
     /// # Errors
     /// `ENOENT` for a path that the board does not have, `EACCES` for a file that cannot be written, `EINVAL` for text
     /// that is not a number.
-    pub fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
+    pub fn write_text(&self, process: i32, path: &str, text: &str) -> Result<(), Errno> {
         if nodes::is_power(path) {
             // The GPU of this board is powered up already and never loses power.
             return if ["0", "1", "0\n", "1\n"].contains(&text) { Ok(()) } else { Err(Errno::EINVAL) };
         }
         let file = match self.text_file(path)? {
             TextFile::DevFreq(file) => file,
-            TextFile::Device(attribute) => return attribute.write(self, text),
+            TextFile::Device(attribute) => return attribute.write(self, process, text),
         };
         let hz = || text.trim().parse::<u64>().map_err(|_| Errno::EINVAL);
         match file {

@@ -4,24 +4,37 @@ use nix::sys::mman::{MmapAdvise, madvise};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use tegra_gpu::{Gpu, GpuConfig, Reports, Stats};
+use tegra_gpu::{Gpu, GpuConfig, Profile, Profiled, Reports, Stats, host_ns};
 use tegra_kernel::process::{InProcess, Process};
 use tegra_kernel::{Clock, Kernel, SimConfig};
 use tegra_mm::PageTable;
-use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot};
+use tegrarm_kmd::{Arg, Errno, Kmd, Mapping, Node, Placement, Prot, describe};
 
 /// Boots a board, which is a kernel and its GPU.
 pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
+    let (kernel, gpu, _) = boot_profiled(config);
+    (kernel, gpu)
+}
+
+/// Boots a board, and begins a profile if the configuration asks for one.
+pub fn boot_profiled(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>, Option<Arc<Profile>>) {
+    let (sms, speeds, clock) = (Kernel::sm_count(&config), Kernel::speeds(&config), config.clock.name());
+    let profiled = Profiled { module: config.chip.name(), sms, speeds, clock };
+    let profile = config.profiled.then(|| Profile::new(profiled));
     let gpu = Gpu::new(GpuConfig {
         sm_count: Kernel::sm_count(&config),
         step: config.step,
         recovers_always: config.l4t.is_r35(),
         reports: Reports::of(config.checks),
         speeds: (config.clock == Clock::Model).then(|| Kernel::speeds(&config)),
+        profile: profile.clone(),
         ..GpuConfig::default()
     });
     Stats::watch_if_asked(&gpu);
-    (Kernel::new(config, gpu.clone()), gpu)
+    if let Some(profile) = profile.clone() {
+        gpu.observe(Arc::new(move |event| profile.event(event)));
+    }
+    (Kernel::new(config, gpu.clone()), gpu, profile)
 }
 
 /// A booted virtual board that only this process uses.
@@ -38,15 +51,19 @@ pub struct SimKmd {
     stepped: bool,
     /// Whether the checker looks for mistakes in GPU code.
     examines_code: bool,
+    profile: Option<Arc<Profile>>,
 }
 
 impl SimKmd {
     /// Boots a board.
     pub fn new(config: SimConfig) -> SimKmd {
         let (stepped, examines_code) = (config.step, config.checks.any());
-        let (kernel, gpu) = boot(config);
+        let (kernel, gpu, profile) = boot_profiled(config);
+        if let (Some(profile), Ok(path)) = (&profile, std::env::var("TEGRARM_SIM_PROFILE")) {
+            profile.write_at_exit(&path);
+        }
         let name = kernel.board_name();
-        SimKmd { kernel, gpu, process: InProcess::new(), name, stepped, examines_code }
+        SimKmd { kernel, gpu, process: InProcess::new(), name, stepped, examines_code, profile }
     }
 
     /// The kernel of the board, for tools and leak checks.
@@ -62,6 +79,15 @@ impl SimKmd {
     /// The GPU of the board, for tools and for programs that step it.
     pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
+    }
+
+    /// Does something, and notes when that was, if there is a profile.
+    fn noted<R>(&self, name: &str, act: impl FnOnce() -> R) -> R {
+        let Some(profile) = &self.profile else { return act() };
+        let start = host_ns();
+        let result = act();
+        profile.called(name, self.process.pid(), (start, host_ns()));
+        result
     }
 
     /// Whether this is still the process that booted the board.
@@ -83,6 +109,10 @@ impl Kmd for SimKmd {
         self.examines_code
     }
 
+    fn names_code(&self) -> bool {
+        true
+    }
+
     fn step(&self) -> bool {
         self.stepped && self.is_ours() && self.gpu.step()
     }
@@ -95,7 +125,7 @@ impl Kmd for SimKmd {
     fn rest(&self, seen: u64, longest: Duration) {
         // A child has no threads of the GPU, and a lock that it inherited may be held for ever.
         if self.is_ours() {
-            self.gpu.rest(seen, longest);
+            self.noted("wait", || self.gpu.rest(seen, longest));
         } else {
             std::thread::sleep(longest);
         }
@@ -108,11 +138,12 @@ impl Kmd for SimKmd {
         self.kernel.open(&self.process, path)
     }
 
-    fn ioctl(&self, fd: BorrowedFd<'_>, _: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+    fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
         if !self.is_ours() {
             return Err(Errno::EBADF);
         }
-        self.kernel.ioctl(&self.process, fd.as_raw_fd(), request, arg)
+        let call = || self.kernel.ioctl(&self.process, fd.as_raw_fd(), request, arg);
+        if self.profile.is_some() { self.noted(&describe::name(node, request), call) } else { call() }
     }
 
     fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
@@ -141,7 +172,10 @@ impl Kmd for SimKmd {
     }
 
     fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
-        self.kernel.write_text(path, text)
+        if !self.is_ours() {
+            return Err(Errno::ENODEV);
+        }
+        self.kernel.write_text(self.process.pid(), path, text)
     }
 }
 

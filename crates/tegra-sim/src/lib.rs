@@ -23,5 +23,5 @@ pub mod listing;
 pub mod slow_kernels;
 pub mod supervisor;
 
-pub use board::{SimKmd, boot};
+pub use board::{SimKmd, boot, boot_profiled};
 pub use tegra_kernel::{Census, Checks, Chip, Clock, ConfigError, Kernel, L4t, Refusals, SimConfig};

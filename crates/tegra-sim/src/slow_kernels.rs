@@ -10,14 +10,15 @@ pub fn say_slow(gpu: &Gpu, say: impl Fn(&str) + Send + Sync + 'static) {
 }
 
 fn sentence(grid: &SlowGrid) -> String {
-    let SlowGrid { code, ctas, started, warp_instructions, busy_ns } = *grid;
+    let SlowGrid { code, ctas, started, warp_instructions, busy_ns, .. } = *grid;
+    let kernel = grid.name.as_ref().map_or_else(|| format!("at {code:#x}"), |name| format!("{name} at {code:#x}"));
     let left = match grid.left_ns() {
         Some(ns) => format!("about {} are left", duration(ns)),
         None => "all of them have begun, and nothing says how long they take".to_owned(),
     };
     let millions = warp_instructions / 1_000_000;
     format!(
-        "the kernel at {code:#x} is running: {started} of {ctas} blocks have begun, {millions} million warp instructions in {}; {left}",
+        "the kernel {kernel} is running: {started} of {ctas} blocks have begun, {millions} million warp instructions in {}; {left}",
         duration(busy_ns)
     )
 }
@@ -38,6 +39,7 @@ mod tests {
     #[test]
     fn the_sentence_says_how_far_it_is_and_how_long_it_takes() {
         let grid = SlowGrid {
+            name: None,
             code: 0x12_3400,
             ctas: 4096,
             started: 64,
@@ -49,6 +51,8 @@ mod tests {
             "the kernel at 0x123400 is running: 64 of 4096 blocks have begun, 3200 million warp instructions in 20 seconds; about \
              21 minutes are left"
         );
+        let named = SlowGrid { name: Some("sum".into()), ..grid.clone() };
+        assert!(sentence(&named).starts_with("the kernel sum at 0x123400 is running: 64 "));
         assert!(sentence(&SlowGrid { started: 4096, ..grid }).ends_with("nothing says how long they take"));
         assert_eq!(duration(7200 * 1_000_000_000), "2 hours");
     }

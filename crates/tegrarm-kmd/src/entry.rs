@@ -70,6 +70,19 @@ pub(crate) struct Ioctl {
 }
 
 impl Call {
+    /// What it is, for people.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Call::Open { path, .. } => format!("open {path}"),
+            Call::Ioctl(i) => describe::name(i.node, i.request).into_owned(),
+            Call::Mmap { len, offset, .. } => format!("mmap of {len:#x} bytes at {offset:#x}"),
+            Call::Close { .. } => "close".into(),
+            Call::ReadText { path, .. } => format!("read of {path}"),
+            Call::WriteText { path, .. } => format!("write to {path}"),
+            Call::Memory(_) => "memory".into(),
+        }
+    }
+
     /// The key under which a replay looks the call up: the descriptor's label, or the path.
     pub(crate) fn key(&self) -> String {
         match self {

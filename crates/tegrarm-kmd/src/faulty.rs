@@ -123,7 +123,7 @@ impl Faulty {
 }
 
 impl Kmd for Faulty {
-    crate::forward!(inner: name, is_simulated, examines_code, step, progress, rest, saw_gpu, waits_in_vain, own_view, close);
+    crate::forward!(inner: name, is_simulated, examines_code, names_code, step, progress, rest, saw_gpu, waits_in_vain, own_view, close);
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         self.check(&Now::Open)?;

@@ -14,6 +14,9 @@ macro_rules! forward {
     (@ examines_code $inner:tt) => {
         fn examines_code(&self) -> bool { self.$inner.examines_code() }
     };
+    (@ names_code $inner:tt) => {
+        fn names_code(&self) -> bool { self.$inner.names_code() }
+    };
     (@ step $inner:tt) => {
         fn step(&self) -> bool { self.$inner.step() }
     };

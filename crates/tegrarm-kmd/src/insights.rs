@@ -1,4 +1,5 @@
-//! What a kernel can tell beyond nvgpu's interface. The virtual Orin tells it in two files; a board has neither file.
+//! What a kernel can tell beyond nvgpu's interface. The virtual Orin tells it in files that a board does not
+//! have, and takes the names of GPU code in another.
 
 use crate::{Kmd, devfreq};
 
@@ -6,6 +7,8 @@ use crate::{Kmd, devfreq};
 const FILE: &str = "device/tegra_sim_faults";
 /// The file with the reports of the checker, each of which is read once.
 const REPORTS: &str = "device/tegra_sim_checks";
+/// The file to which a program writes the names of its GPU code. What can be read from it is what else the kernel has a use for.
+const NAMES: &str = "device/tegra_sim_names";
 
 /// Details of a fault. A detail that the fault does not have is 0, empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +58,21 @@ pub trait Insights {
     /// The reports about mistakes of GPU code that nobody has read yet, one per line. The addresses in them are those of the GPU. Only
     /// the library knows the names of the code and of the buffers there.
     fn code_reports(&self) -> Option<String>;
+
+    /// What the kernel has a use for of what a program knows about its GPU code.
+    fn code_wanted(&self) -> Option<CodeWanted>;
+
+    /// Tells the kernel about GPU code, in the lines that `tegra_hw::CodeNames` describes. When this returns, the kernel knows it.
+    fn tell_code(&self, lines: &str);
+}
+
+/// What the kernel has a use for of what a program knows about its GPU code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeWanted {
+    /// The functions, with their addresses.
+    Functions,
+    /// The lines of the source, too.
+    Lines,
 }
 
 impl<K: Kmd + ?Sized> Insights for K {
@@ -72,13 +90,40 @@ impl<K: Kmd + ?Sized> Insights for K {
 
     fn code_reports(&self) -> Option<String> {
         let path = format!("{}/{REPORTS}", devfreq::directory(self)?);
-        // Below `tegrarm-sim run` the file is opened as a node is, so that the supervisor learns of it.
-        let text = match self.open(&path) {
-            Ok(file) => std::io::read_to_string(std::fs::File::from(file)).ok(),
-            Err(_) => self.read_text(&path).ok(),
-        };
-        text.filter(|text| !text.is_empty())
+        read(self, &path).filter(|text| !text.is_empty())
     }
+
+    fn code_wanted(&self) -> Option<CodeWanted> {
+        if !self.names_code() {
+            return None;
+        }
+        let text = read(self, &format!("{}/{NAMES}", devfreq::directory(self)?))?;
+        Some(if text.contains("lines") { CodeWanted::Lines } else { CodeWanted::Functions })
+    }
+
+    fn tell_code(&self, lines: &str) {
+        let Some(directory) = devfreq::directory(self) else { return };
+        let path = format!("{directory}/{NAMES}");
+        // Names are for people. A kernel that does not take them goes on with addresses.
+        if self.write_text(&path, lines).is_ok() {
+            // Whoever reads the file finds that everything was taken that was written before.
+            let _settled = read(self, &path);
+        }
+    }
+}
+
+/// The text of a file that no board has.
+fn read(kmd: &(impl Kmd + ?Sized), path: &str) -> Option<String> {
+    // Below `tegrarm-sim run` the file is opened as a node is, so that the supervisor learns of it.
+    match kmd.open(path) {
+        Ok(file) => std::io::read_to_string(std::fs::File::from(file)).ok(),
+        Err(_) => kmd.read_text(path).ok(),
+    }
+}
+
+/// Whether a call in a recording, by its key, is about the names of GPU code.
+pub(crate) fn is_of_names(key: &str) -> bool {
+    key.ends_with(NAMES)
 }
 
 /// Whether a call in a recording, by its key, reads reports about GPU code.

@@ -54,7 +54,7 @@ pub use exec_mem::{ExecMem, Reach, page_size};
 #[cfg(any(test, feature = "fault-injection"))]
 pub use faulty::{CallKind, Faulty};
 pub use file::File;
-pub use insights::{FaultDetails, Insights, WarpDetails};
+pub use insights::{CodeWanted, FaultDetails, Insights, WarpDetails};
 pub use linux::LinuxKmd;
 pub use mapping::{Mapping, Placement, Prot};
 pub use nix::errno::Errno;
@@ -103,6 +103,11 @@ pub trait Kmd: Send + Sync {
 
     /// Whether this kernel looks for mistakes in GPU code and reports them ([`Insights::code_reports`]). A board's does not.
     fn examines_code(&self) -> bool {
+        false
+    }
+
+    /// Whether this kernel takes the names of GPU code ([`Insights::tell_code`]). A board's does not.
+    fn names_code(&self) -> bool {
         false
     }
 

@@ -27,6 +27,11 @@ impl Kmd for LinuxKmd {
         std::env::var_os("TEGRARM_SIM_CHECK").is_some_and(|checks| !checks.is_empty())
     }
 
+    fn names_code(&self) -> bool {
+        // `tegrarm-sim run` says so to the programs whose device nodes it serves.
+        std::env::var_os("TEGRARM_SIM_RUN").is_some()
+    }
+
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         uninterrupted(|| open(path, OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()))
     }

@@ -136,7 +136,7 @@ fn made(request: u32, arg: &Arg<'_>, after: &Image) -> Vec<Made> {
 }
 
 impl Kmd for Recorded {
-    crate::forward!(inner: name, is_simulated, examines_code, step, progress, rest, waits_in_vain, own_view);
+    crate::forward!(inner: name, is_simulated, examines_code, names_code, step, progress, rest, waits_in_vain, own_view);
 
     fn saw_gpu(&self) {
         self.inner.saw_gpu();

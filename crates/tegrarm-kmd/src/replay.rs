@@ -46,6 +46,7 @@ pub struct Replayed {
     simulated: bool,
     /// Whether the recorded program read reports about GPU code.
     examines_code: bool,
+    names_code: bool,
     compare_inputs: bool,
     rest: Mutex<Rest>,
 }
@@ -89,11 +90,13 @@ impl Replayed {
             files.note_sizes(&call);
             queues.entry(call.key()).or_default().push_back(call);
         }
-        let examines_code = queues.keys().any(|key| insights::is_of_reports(key));
+        let has = |is: fn(&str) -> bool| queues.keys().any(|key| is(key));
+        let (examines_code, names_code) = (has(insights::is_of_reports), has(insights::is_of_names));
         let name = format!("replay of {}", header.kernel);
         let rest =
             Rest { queues, labels: Labels::default(), first_difference: None, files, sms: Sms::default(), vain: None };
-        Ok(Replayed { name, simulated: header.simulated, examines_code, compare_inputs: true, rest: Mutex::new(rest) })
+        let simulated = header.simulated;
+        Ok(Replayed { name, simulated, examines_code, names_code, compare_inputs: true, rest: Mutex::new(rest) })
     }
 
     /// Lets input fields differ. Only the kind, the order and the names of the calls must agree with the recording.
@@ -192,16 +195,7 @@ impl Rest {
 
 /// The difference between calls of different kinds.
 fn other_kind(recorded: &Call) -> Vec<String> {
-    let name = match recorded {
-        Call::Open { path, .. } => format!("open {path}"),
-        Call::Ioctl(i) => describe::name(i.node, i.request).into_owned(),
-        Call::Mmap { len, offset, .. } => format!("mmap of {len:#x} bytes at {offset:#x}"),
-        Call::Close { .. } => "close".into(),
-        Call::ReadText { path, .. } => format!("read of {path}"),
-        Call::WriteText { path, .. } => format!("write to {path}"),
-        Call::Memory(_) => "memory".into(),
-    };
-    vec![format!("the recording has {name} here")]
+    vec![format!("the recording has {} here", recorded.name())]
 }
 
 impl Kmd for Replayed {
@@ -215,6 +209,10 @@ impl Kmd for Replayed {
 
     fn examines_code(&self) -> bool {
         self.examines_code
+    }
+
+    fn names_code(&self) -> bool {
+        self.names_code
     }
 
     /// Shows the program what the GPU had written when the recorded program had waited.

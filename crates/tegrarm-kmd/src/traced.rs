@@ -64,7 +64,7 @@ impl Traced {
 }
 
 impl Kmd for Traced {
-    crate::forward!(inner: name, is_simulated, examines_code, step, progress, rest, saw_gpu, waits_in_vain, own_view);
+    crate::forward!(inner: name, is_simulated, examines_code, names_code, step, progress, rest, saw_gpu, waits_in_vain, own_view);
 
     fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
         let result = self.inner.open(path);

@@ -1,10 +1,15 @@
-//! Reports of the kernel about mistakes of GPU code, with the names and the lines that only the library knows.
+//! What a kernel that looks into GPU code is told about it, and what it reports about mistakes there. Only the library knows the names
+//! and the lines.
 
 use crate::runtime::device::Device;
 use crate::runtime::fault::address_map::AddressMap;
 use crate::runtime::fault::with_places;
+use std::fmt::Write as _;
 use std::io::Write;
+use std::sync::Arc;
+use tegrarm_images::cubin::Cubin;
 use tegrarm_output::Stderr;
+use tegrarm_rm::rm::profile::CodeWanted;
 
 impl Device {
     /// Prints the reports that the kernel has made since the last call.
@@ -15,6 +20,39 @@ impl Device {
         // If standard error is gone, nobody reads reports.
         let _ = Stderr.write_all(text.as_bytes());
     }
+
+    /// Notes that a module was loaded, and tells the kernel about its code if the kernel has a use for that.
+    pub(super) fn loaded(&self, at: u64, cubin: &Arc<Cubin>) {
+        let diagnostics = self.base().diagnostics();
+        diagnostics.known().loaded(at, cubin);
+        if let Some(wanted) = diagnostics.wanted(|| self.rm().code_wanted()) {
+            self.rm().tell_code(&told(at, cubin, wanted));
+        }
+    }
+
+    /// Notes that the module at an address is unloaded.
+    pub(super) fn unloaded(&self, at: u64) {
+        let diagnostics = self.base().diagnostics();
+        diagnostics.known().unloaded(at);
+        if diagnostics.wanted(|| None).is_some() {
+            self.rm().tell_code(&format!("gone\t{at:#x}\n"));
+        }
+    }
+}
+
+/// What the kernel is told about a module: where it is, its functions, and its lines if they are wanted.
+fn told(at: u64, cubin: &Cubin, wanted: CodeWanted) -> String {
+    let one = |name: &str| name.replace(['\t', '\n'], " ");
+    let mut text = format!("module\t{at:#x}\t{:#x}\n", cubin.memory_size());
+    for function in cubin.functions() {
+        let _ = writeln!(text, "function\t{:#x}\t{:#x}\t{}", at + function.offset, function.size, one(&function.name));
+    }
+    let lines = if wanted == CodeWanted::Lines { cubin.lines() } else { Vec::new() };
+    for (range, line) in lines {
+        let (start, end) = (at + range.start, at + range.end);
+        let _ = writeln!(text, "line\t{start:#x}\t{end:#x}\t{}\t{}", line.line, one(&line.file));
+    }
+    text
 }
 
 /// A line of the kernel, whose parts are divided by tabs, as people read it.

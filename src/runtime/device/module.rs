@@ -51,7 +51,7 @@ impl Module {
         memory.write(0, &bytes)?;
         memory.zero_from(bytes.len() as u64)?;
         let cubin = Arc::new(cubin);
-        device.base().diagnostics().known().loaded(home.module, &cubin);
+        device.loaded(home.module, &cubin);
         Ok(Arc::new(Module { device: device.clone(), cubin, memory, home }))
     }
 
@@ -138,7 +138,7 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         self.device.finish_all();
-        self.device.base().diagnostics().known().unloaded(self.home.module);
+        self.device.unloaded(self.home.module);
     }
 }
 

@@ -6,6 +6,7 @@ use crate::runtime::library::{Installed, Sizes};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tegrarm_lock::Mutex;
+use tegrarm_rm::rm::profile::CodeWanted;
 
 /// The device library, the modules, the buffers and the replays of a device.
 pub struct Diagnostics {
@@ -20,6 +21,8 @@ pub struct Diagnostics {
     checked: bool,
     /// How many replays exist. Their work is not counted anywhere else.
     replays: AtomicUsize,
+    /// What the kernel of the operating system has a use for of what is known about GPU code.
+    wanted: OnceLock<Option<CodeWanted>>,
 }
 
 impl Diagnostics {
@@ -27,7 +30,8 @@ impl Diagnostics {
     pub fn new(sizes: Sizes, checked: bool) -> Arc<Diagnostics> {
         let (library, sizes, replays) = (OnceLock::new(), Mutex::new(sizes), AtomicUsize::new(0));
         let prints = AtomicBool::new(checked);
-        Arc::new(Diagnostics { library, sizes, known: AddressMap::default(), prints, checked, replays })
+        let known = AddressMap::default();
+        Arc::new(Diagnostics { library, sizes, known, prints, checked, replays, wanted: OnceLock::new() })
     }
 
     /// The device library, if a module has needed it.
@@ -45,6 +49,11 @@ impl Diagnostics {
     /// Whether the kernel of the operating system looks for mistakes in GPU code.
     pub fn is_checked(&self) -> bool {
         self.checked
+    }
+
+    /// What the kernel of the operating system has a use for of what is known about GPU code. It is asked once.
+    pub fn wanted(&self, ask: impl FnOnce() -> Option<CodeWanted>) -> Option<CodeWanted> {
+        *self.wanted.get_or_init(ask)
     }
 
     /// The device library. If it is not installed yet, `install` makes it.

@@ -7,6 +7,7 @@ use super::super::context::Units;
 use super::super::fault;
 use super::super::mem::Accessor;
 use super::super::pace;
+use super::super::profile::Ended;
 use super::super::render;
 use super::super::trace::Event;
 use super::super::turn::{Flow, Turn};
@@ -70,6 +71,7 @@ fn run(units: &mut Units, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Schedu
         channel: turn.hw.id,
         qmd: at,
         code: qmd.program(),
+        name: name(turn, qmd.program()),
         grid: qmd.grid(),
         block: qmd.block(),
         warp_instructions: done.stats.warp_instructions,
@@ -137,6 +139,11 @@ fn enabled(turn: &Turn<'_>, r: &Registers) -> Result<bool, Fault> {
     Ok(true)
 }
 
+/// The name of the kernel that begins at an address, if its program has told it.
+fn name(turn: &Turn<'_>, code: u64) -> Option<Arc<str>> {
+    turn.hw.tsg.gpu.names.function(turn.hw.tsg.process, code)
+}
+
 /// What a grid took.
 struct Executed {
     stats: RunStats,
@@ -156,7 +163,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
     let (local_low, local_high) = qmd.local_bytes();
     let (gpu, channel) = (turn.hw.tsg.gpu.clone(), turn.hw.id);
     let told = Told(Arc::new(move |what| gpu.faults.waits(channel, what)));
-    let progress = turn.trace.slow.begins(qmd.program(), qmd.grid());
+    let progress = turn.trace.slow.begins(qmd.program(), || name(turn, qmd.program()), qmd.grid());
     let launch = Launch {
         table: turn.table(),
         code: qmd.program(),
@@ -184,20 +191,32 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         },
     };
     let watch = turn.config.reports.as_ref().map(|reports| Watch::new(&reports.checker()));
-    let model = turn.config.speeds.map(|speeds| Model::new(pace::machine(speeds), &launch));
+    let profile = turn.config.profile.as_ref();
+    let model = match profile {
+        Some(profile) => Some(Model::noting(pace::machine(profile.speeds()), &launch)),
+        None => turn.config.speeds.map(|speeds| Model::new(pace::machine(speeds), &launch)),
+    };
     let observers = [watch.as_ref().map(|w| w as &dyn Observer), model.as_ref().map(|m| m as &dyn Observer)];
     let result = sm87::run_observed(&launch, &observers.into_iter().flatten().collect::<Vec<_>>());
-    let estimate = model.and_then(|model| model.estimate());
+    let estimate = model.as_ref().and_then(Model::estimate);
     if result.is_ok() {
         work.took(pace::grid_ns(estimate));
     }
     turn.trace.slow.ends();
     turn.hw.tsg.gpu.faults.goes_on(turn.hw.id);
-    if let Some(reports) = &turn.config.reports {
-        reports.publish(&turn.hw.tsg.gpu);
+    if let (Some(profile), Some(model), Some(estimate)) = (profile, &model, estimate) {
+        let (warp_instructions, cpu_ns) =
+            result.as_ref().map_or((0, 0), |stats| (stats.warp_instructions, stats.cpu_ns));
+        let (channel, rows) = (turn.hw, model.rows());
+        profile.launched(Ended { channel, launch: &launch, rows, estimate, warp_instructions, cpu_ns, start_ns });
+    }
+    let reports = turn.config.reports.as_ref().map(|reports| reports.publish(&turn.hw.tsg.gpu));
+    if let (Some(profile), Some(reports)) = (profile, reports) {
+        reports.iter().for_each(|report| profile.reported(report, turn.hw, launch.code));
     }
     if turn.signals.stop.timed_out() {
-        let mut what = format!("the grid at {:#x} {}", launch.code, turn.signals.stop.sentence());
+        let kernel = name(turn, launch.code).map_or_else(String::new, |name| format!("of kernel {name} "));
+        let mut what = format!("the grid {kernel}at {:#x} {}", launch.code, turn.signals.stop.sentence());
         if let Err(Stopped { fault: SmFault::Hang { text, .. }, .. }) = result {
             what = format!("{what}: {text}");
         }

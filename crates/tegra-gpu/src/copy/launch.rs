@@ -52,6 +52,9 @@ pub(super) fn launch(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<Fl
         return Ok(Flow::Again(used > 0));
     }
     report(turn, &transfer);
+    if let Some(profile) = turn.config.profile.as_ref().filter(|_| transfer.bytes() > 0) {
+        profile.copied(turn.hw.id, (transfer.bytes(), transfer.moved()), work.begun, transfer.started_ns);
+    }
     if let Some(speeds) = turn.config.speeds.filter(|_| transfer.bytes() > 0) {
         work.took(pace::copy_ns(speeds, transfer.moved()));
     }

@@ -22,6 +22,7 @@ pub(super) enum Attribute {
     LongestSlice,
     Faults,
     Checks,
+    Names,
 }
 
 /// The name of the file with the newest faults.
@@ -44,6 +45,8 @@ pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
     (FAULTS, Attribute::Faults),
     // No board has it either: the checker's reports, each of which is read once.
     ("tegra_sim_checks", Attribute::Checks),
+    // Nor this one: programs write the names of their code to it, and read what else is of use.
+    ("tegra_sim_names", Attribute::Names),
 ];
 
 /// The TPCs that the module's power mode gates. It is 0, because the modules here have fewer TPCs and gate none.
@@ -52,7 +55,7 @@ const TPC_GATING: u64 = 0;
 impl Attribute {
     pub(super) fn writable(self) -> bool {
         use Attribute::*;
-        matches!(self, RailgateEnable | RailgateDelay | TpcGating | ShortestSlice | LongestSlice)
+        matches!(self, RailgateEnable | RailgateDelay | TpcGating | ShortestSlice | LongestSlice | Names)
     }
 
     pub(super) fn read(self, kernel: &Kernel) -> String {
@@ -76,12 +79,17 @@ impl Attribute {
             Attribute::LongestSlice => format!("{}\n", slices.end()),
             Attribute::Faults => kernel.board.hw.faults.text(),
             Attribute::Checks => kernel.board.hw.checks.take(),
+            Attribute::Names if kernel.board.config.profiled => "functions lines\n".to_owned(),
+            Attribute::Names => "functions\n".to_owned(),
         }
     }
 
     /// Writes the attribute. Text that is not a number changes nothing. The error is then `EINVAL`, except for the
     /// delay.
-    pub(super) fn write(self, kernel: &Kernel, text: &str) -> Result<(), Errno> {
+    pub(super) fn write(self, kernel: &Kernel, process: i32, text: &str) -> Result<(), Errno> {
+        if let Attribute::Names = self {
+            return kernel.board.hw.names.tell(process, text).map_err(|_| Errno::EINVAL);
+        }
         let number = text.trim_end_matches('\n').parse::<u64>().map_err(|_| Errno::EINVAL);
         match self {
             Attribute::RailgateEnable => kernel.board.device.railgating.lock().0 = number? != 0,

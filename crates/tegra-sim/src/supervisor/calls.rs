@@ -227,10 +227,13 @@ impl Supervisor {
     /// Opens a file of sysfs. Readers get its present contents, and what is written comes through a pipe. What a reader takes
     /// is not kept in the mounted file: who wants it opens the file for both, which is trapped.
     fn open_text(self: &Arc<Self>, pid: i32, path: &str, flags: i32) -> Result<OwnedFd, Errno> {
-        if flags & libc::O_ACCMODE == libc::O_RDONLY || self.kernel.text_is_taken(path) {
+        let access = flags & libc::O_ACCMODE;
+        if access == libc::O_RDONLY || access == libc::O_RDWR && self.kernel.text_is_taken(path) {
+            // What the program wrote before is known to what it reads, and to all that it does from now on.
+            self.writers.settle(self);
             return sys::memfd_with(path, &self.kernel.read_text(path)?);
         }
-        if flags & libc::O_ACCMODE == libc::O_RDWR || !self.kernel.text_is_writable(path) {
+        if access == libc::O_RDWR || !self.kernel.text_is_writable(path) {
             return Err(Errno::EACCES);
         }
         self.writers.open(self, pid, path)

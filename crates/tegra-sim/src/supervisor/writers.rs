@@ -20,6 +20,8 @@ const PAGE: usize = 4096;
 #[derive(Default)]
 pub struct Writers {
     state: Mutex<State>,
+    /// Held while something is read, so that a caller of [`Writers::settle`] misses nothing.
+    reading: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -59,17 +61,45 @@ impl Writers {
         Ok(theirs.into())
     }
 
-    /// Reads what was written to one file. A file that all programs have closed goes away.
-    fn read(&self, supervisor: &Arc<Supervisor>, number: u64) {
-        let Some(mut writer) = self.state.lock().open.remove(&number) else { return };
-        let mut piece = [0; PAGE];
-        match writer.pipe.read(&mut piece) {
-            Ok(0) => return writer.end(supervisor),
-            Ok(count) => piece[..count].iter().for_each(|byte| writer.take(supervisor, *byte)),
-            Err(e) if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&e.kind()) => {}
-            Err(e) => return tracing::warn!("what process {} wrote to {}: {e}", writer.pid, writer.path),
+    /// Reads all that was written so far, in the order in which the files were opened.
+    pub fn settle(&self, supervisor: &Arc<Supervisor>) {
+        let _one = self.reading.lock();
+        let mut numbers: Vec<_> = self.state.lock().open.keys().copied().collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            while self.read_piece(supervisor, number) {}
         }
+    }
+
+    /// Reads what was written to one file.
+    fn read(&self, supervisor: &Arc<Supervisor>, number: u64) {
+        let _one = self.reading.lock();
+        self.read_piece(supervisor, number);
+    }
+
+    /// Reads a piece of what was written to one file. The result says whether there may be more. A file that all programs have closed
+    /// goes away.
+    fn read_piece(&self, supervisor: &Arc<Supervisor>, number: u64) -> bool {
+        let Some(mut writer) = self.state.lock().open.remove(&number) else { return false };
+        let mut piece = [0; PAGE];
+        let more = match writer.pipe.read(&mut piece) {
+            Ok(0) => {
+                writer.end(supervisor);
+                return false;
+            }
+            Ok(count) => {
+                piece[..count].iter().for_each(|byte| writer.take(supervisor, *byte));
+                true
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => true,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => false,
+            Err(e) => {
+                tracing::warn!("what process {} wrote to {}: {e}", writer.pid, writer.path);
+                return false;
+            }
+        };
         self.state.lock().open.insert(number, writer);
+        more
     }
 }
 
@@ -122,7 +152,7 @@ impl Writer {
 
     fn write(&mut self, supervisor: &Arc<Supervisor>) {
         let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).into_owned();
-        let result = supervisor.kernel.write_text(&self.path, &line);
+        let result = supervisor.kernel.write_text(self.pid, &self.path, &line);
         if let Err(e) = result {
             let shown: String = line.chars().take(80).collect();
             tracing::warn!("writing {shown:?} to {}: {e}", self.path);

@@ -67,3 +67,17 @@ fn rule_9_2_timeslices_have_tunable_limits() {
         assert_eq!(tsg.ioctl(NVGPU_IOCTL_TSG_SET_TIMESLICE, &mut slice), result, "{us}");
     }
 }
+
+#[test]
+fn programs_tell_the_names_of_their_code() {
+    let board = Board::new();
+    assert_eq!(read(&board, "tegra_sim_names"), "functions");
+    let told = "module\t0x10000\t0x1000\nfunction\t0x10100\t0x80\tsum\n";
+    assert_eq!(write(&board, "tegra_sim_names", told), Ok(()));
+    assert_eq!(write(&board, "tegra_sim_names", "gone\t0x10000\n"), Ok(()));
+    for bad in ["sum", "function\t0x10100\t0x80\tsum\n"] {
+        assert_eq!(write(&board, "tegra_sim_names", bad), Err(Errno::EINVAL), "{bad}");
+    }
+    let profiled = Board::with(SimConfig { profiled: true, ..SimConfig::new(Chip::AgxOrin) });
+    assert_eq!(read(&profiled, "tegra_sim_names"), "functions lines");
+}

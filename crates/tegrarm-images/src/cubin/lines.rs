@@ -4,6 +4,7 @@ use super::layout::{Home, Layout};
 use super::reloc;
 use crate::elf::Object;
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, DebugLineStr, EndianSlice, LineProgramHeader, LittleEndian};
+use std::ops::Range;
 
 const SECTION: &str = ".debug_line";
 /// The section in which DWARF 5 keeps names of files.
@@ -54,13 +55,25 @@ impl Lines {
     /// The line that the instruction at an offset of the image comes from.
     pub fn at(&self, offset: u64) -> Option<Line> {
         let mut best = None;
+        let has = |at: &Range<u64>| at.contains(&offset);
         // If a table is broken in the middle, the rows before that place are used.
-        let _ = self.each_row(offset, &mut |line| best = Some(line));
+        let _ = self.each_row(has, &mut |_, line| best = Some(line));
         best
     }
 
-    /// Calls `found` with a line for every part of the table that contains the offset.
-    fn each_row(&self, offset: u64, found: &mut impl FnMut(Line)) -> gimli::Result<()> {
+    /// All lines, each with the offsets of its instructions. Where several contain an offset, the last one counts.
+    pub fn all(&self) -> Vec<(Range<u64>, Line)> {
+        let mut all = Vec::new();
+        let _ = self.each_row(|at| !at.is_empty(), &mut |at, line| all.push((at, line)));
+        all
+    }
+
+    /// Calls `found` with a line for every part of the table whose offsets are wanted.
+    fn each_row(
+        &self,
+        wanted: impl Fn(&Range<u64>) -> bool,
+        found: &mut impl FnMut(Range<u64>, Line),
+    ) -> gimli::Result<()> {
         let section = DebugLine::new(&self.program, LittleEndian);
         let mut at = DebugLineOffset(0);
         while at.0 < self.program.len() {
@@ -71,11 +84,10 @@ impl Lines {
             let mut before: Option<(u64, u64, u64)> = None;
             while let Some((header, row)) = rows.next_row()? {
                 if let Some((start, file, line)) = before
-                    && start <= offset
-                    && offset < row.address()
+                    && wanted(&(start..row.address()))
                     && let Some(file) = self.file(header, file)
                 {
-                    found(Line { file, line });
+                    found(start..row.address(), Line { file, line });
                 }
                 let line = row.line().map_or(0, |line| line.get());
                 before = (!row.end_sequence() && line > 0).then(|| (row.address(), row.file_index(), line));

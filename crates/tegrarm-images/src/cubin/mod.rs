@@ -22,6 +22,7 @@ use layout::{Home, Layout};
 use lines::Lines;
 use reloc::{Address, Kind};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A variable of the module: `__device__` or `__constant__`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +136,11 @@ impl Cubin {
     /// The line that the instruction at an offset of the image comes from. `None` if the cubin was compiled without lines.
     pub fn line(&self, offset: u64) -> Option<Line> {
         self.lines.at(offset)
+    }
+
+    /// All lines with the offsets of their instructions. Where several contain an offset, the last one counts.
+    pub fn lines(&self) -> Vec<(Range<u64>, Line)> {
+        self.lines.all()
     }
 
     /// The functions that it leaves to the loader.

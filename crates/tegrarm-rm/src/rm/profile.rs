@@ -4,6 +4,7 @@ use super::{LOCAL_WINDOW, Rm, SHARED_WINDOW};
 use crate::status::{RmResult, fail};
 use crate::tegra::SM_PER_TPC;
 use tegrarm_abi::rm::status::*;
+pub use tegrarm_kmd::CodeWanted;
 use tegrarm_kmd::{FaultDetails, Insights};
 
 /// The values of the system's sensors of the GPU.
@@ -184,6 +185,16 @@ impl Rm {
     /// Whether the kernel looks for mistakes in GPU code. False on a board.
     pub fn examines_code(&self) -> bool {
         self.kmd().examines_code()
+    }
+
+    /// What the kernel has a use for of what a program knows about its GPU code. `None` on a board.
+    pub fn code_wanted(&self) -> Option<CodeWanted> {
+        self.kmd().code_wanted()
+    }
+
+    /// Tells the kernel about GPU code, if it has a use for that.
+    pub fn tell_code(&self, lines: &str) {
+        self.kmd().tell_code(lines);
     }
 
     /// The figures of one GPU.

@@ -16,11 +16,11 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use tegra_gpu::{Gpu, finish_checks};
+use tegra_gpu::{Gpu, Profile, finish_checks};
 use tegra_sim::listing::{self, Kind};
-use tegra_sim::supervisor::{self, Broken, Exit, Launches, Observer, Options, OuterLink, RunError, Side};
-use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, Refusals, SimConfig, SimKmd, boot, kmsg, slow_kernels};
-use tegrarm_kmd::Errno;
+use tegra_sim::supervisor::{self, Answered, Broken, Exit, Launches, Observer, Options, OuterLink, RunError, Side};
+use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, Refusals, SimConfig, SimKmd, boot_profiled, kmsg, slow_kernels};
+use tegrarm_kmd::{Errno, describe};
 use timeline::Timeline;
 use told::{Told, create};
 use tracing_subscriber::Layer;
@@ -126,6 +126,9 @@ struct Run {
     /// The time that the program sees on the GPU: host, or model, which is about what it would see on the module.
     #[arg(long, value_name = "CLOCK")]
     clock: Option<Clock>,
+    /// Writes what every kernel did and when, as JSON. `tegrarm profile` makes a page of it.
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
     /// Ends with this status if the program succeeded and --check found something.
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(u8))]
     check_exit: u8,
@@ -260,12 +263,21 @@ impl Board {
     fn config(&self) -> Result<SimConfig, Box<dyn Error>> {
         let mut config = SimConfig::from_env()?;
         if let Some(chip) = self.chip {
-            let SimConfig { l4t, refusals, step, strict, checks, clock, .. } = config;
-            config = SimConfig { refusals, step, strict, checks, clock, ..SimConfig::new(chip) }.on(l4t);
+            let SimConfig { l4t, refusals, step, strict, checks, clock, profiled, .. } = config;
+            config = SimConfig { refusals, step, strict, checks, clock, profiled, ..SimConfig::new(chip) }.on(l4t);
         }
         let config = SimConfig { strict: config.strict || self.strict, ..config };
         let config = self.l4t.map_or(config, |l4t| config.on(l4t));
         Ok(config.refusing(self.nvmap.unwrap_or(config.refusals))?)
+    }
+}
+
+/// Notes the calls of programs in a profile.
+struct Calls(Arc<Profile>);
+
+impl Observer for Calls {
+    fn ioctl(&self, call: &Answered<'_>) {
+        self.0.called(&describe::name(call.node, call.request), call.pid, call.time_ns);
     }
 }
 
@@ -310,6 +322,8 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     config.mem_total = run.memory.map_or(config.mem_total, |mib| mib << 20);
     config.checks = run.check.unwrap_or(config.checks);
     config.clock = run.clock.unwrap_or(config.clock);
+    config.profiled = run.profile.is_some();
+    let profile_file = run.profile.as_ref().map(|path| create("--profile", path)).transpose()?;
     let (checks, clock) = (config.checks, config.clock);
     let about = format!(
         "version={} module={} l4t={} memory={}",
@@ -318,7 +332,7 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
         config.l4t.name(),
         config.mem_total
     );
-    let (kernel, gpu) = boot(config);
+    let (kernel, gpu, profile) = boot_profiled(config);
     write_logs(run, &kernel, &gpu)?;
     let mut observers: Vec<Arc<dyn Observer>> = vec![];
     match &run.strace {
@@ -329,6 +343,7 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     let trace = run.trace.as_ref().map(|path| create("--trace", path)).transpose()?;
     let timeline = trace.map(|file| Timeline::create(file, &gpu)).transpose()?;
     observers.extend(timeline.iter().map(|t| t.clone() as Arc<dyn Observer>));
+    observers.extend(profile.iter().map(|profile| Arc::new(Calls(profile.clone())) as Arc<dyn Observer>));
     if run.verbose {
         observers.push(Arc::new(Verbose));
     }
@@ -355,6 +370,11 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     // The program has run. An incomplete trace does not make it a failure.
     if let Some(Err(e)) = timeline.map(|timeline| timeline.finish()) {
         say(format_args!("--trace is not complete: {e}"));
+    }
+    if let (Some(profile), Some(file)) = (profile, profile_file)
+        && let Err(e) = profile.write(file)
+    {
+        say(format_args!("--profile is not complete: {e}"));
     }
     Ok(match exit {
         Exit::Code(0) if finish_checks() > 0 => Exit::Code(run.check_exit.into()),

@@ -85,12 +85,12 @@ impl Timeline {
                 let args = json!({"from": hex(from), "to": hex(to), "bytes": bytes});
                 self.span((GPU, *channel), ("copy", "copy"), (*start_ns, *end_ns), &args);
             }
-            Event::Launch { channel, qmd, code, grid, block, warp_instructions, start_ns, end_ns, .. } => {
+            Event::Launch { channel, qmd, code, name, grid, block, warp_instructions, start_ns, end_ns, .. } => {
                 let args = json!({
                     "qmd": hex(qmd), "code": hex(code), "grid": grid, "block": block,
                     "warp_instructions": warp_instructions
                 });
-                let name = format!("kernel {code:#x}");
+                let name = name.as_deref().map_or_else(|| format!("kernel {code:#x}"), str::to_owned);
                 self.span((GPU, *channel), (&name, "launch"), (*start_ns, *end_ns), &args);
             }
             Event::Semaphore { channel, va, what, payload } => {

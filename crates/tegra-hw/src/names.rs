@@ -1,0 +1,177 @@
+//! The functions and the source lines of GPU code. The GPU knows addresses alone, and programs tell it their names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use tegrarm_lock::{Mutex, RwLock};
+
+/// What a program tells of its code is lines whose parts are divided by tabs: `module START SIZE`, `function START SIZE NAME`,
+/// `line START END NUMBER FILE`, and `gone START`. Addresses and sizes are hexadecimal. The functions and the lines belong to the
+/// module that has their address.
+#[derive(Debug, Default)]
+pub struct CodeNames {
+    processes: RwLock<HashMap<i32, Vec<Arc<CodeModule>>>>,
+}
+
+/// The code of a module that a program has loaded.
+#[derive(Debug)]
+pub struct CodeModule {
+    start: u64,
+    size: u64,
+    functions: Mutex<Vec<Function>>,
+    lines: Mutex<Vec<Row>>,
+}
+
+#[derive(Debug)]
+struct Function {
+    start: u64,
+    size: u64,
+    name: Arc<str>,
+}
+
+#[derive(Debug)]
+struct Row {
+    start: u64,
+    end: u64,
+    line: CodeLine,
+}
+
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeLine {
+    /// The file, as the compiler was given it.
+    pub file: Arc<str>,
+    /// The number of the line, from 1.
+    pub number: u32,
+}
+
+impl CodeModule {
+    /// Whether an address is in the module.
+    pub fn has(&self, address: u64) -> bool {
+        address.wrapping_sub(self.start) < self.size
+    }
+
+    /// The function at an address: the smallest one, because the code of a kernel contains functions that it calls.
+    pub fn function(&self, address: u64) -> Option<Arc<str>> {
+        let functions = self.functions.lock();
+        let inside = functions.iter().filter(|function| address.wrapping_sub(function.start) < function.size);
+        inside.min_by_key(|function| function.size).map(|function| function.name.clone())
+    }
+
+    /// The line of the source from which the instruction at an address comes.
+    pub fn line(&self, address: u64) -> Option<CodeLine> {
+        let lines = self.lines.lock();
+        lines.iter().rev().find(|row| row.start <= address && address < row.end).map(|row| row.line.clone())
+    }
+}
+
+/// The text is not what [`CodeNames`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotUnderstood;
+
+impl CodeNames {
+    /// Takes lines that a process wrote.
+    ///
+    /// # Errors
+    /// A line is not understood. Those before it are taken.
+    pub fn tell(&self, process: i32, text: &str) -> Result<(), NotUnderstood> {
+        text.lines().try_for_each(|line| self.take(process, line).ok_or(NotUnderstood))
+    }
+
+    fn take(&self, process: i32, line: &str) -> Option<()> {
+        let mut parts = line.split('\t');
+        let (word, start) = (parts.next()?, hexadecimal(parts.next()?)?);
+        if word == "gone" {
+            self.processes.write().get_mut(&process)?.retain(|module| module.start != start);
+            return Some(());
+        }
+        let second = hexadecimal(parts.next()?)?;
+        match word {
+            "module" => self.load(process, start, second),
+            "function" => {
+                let function = Function { start, size: second, name: parts.next()?.into() };
+                self.module(process, start)?.functions.lock().push(function);
+            }
+            "line" => {
+                let (number, file) = (parts.next()?.parse().ok()?, parts.next()?);
+                let module = self.module(process, start)?;
+                let mut lines = module.lines.lock();
+                let same = lines.last().filter(|row| *row.line.file == *file).map(|row| row.line.file.clone());
+                let line = CodeLine { file: same.unwrap_or_else(|| file.into()), number };
+                lines.push(Row { start, end: second, line });
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn load(&self, process: i32, start: u64, size: u64) {
+        let module = CodeModule { start, size, functions: Mutex::default(), lines: Mutex::default() };
+        let mut processes = self.processes.write();
+        let modules = processes.entry(process).or_default();
+        // What was at these addresses before is not there any more, whether its program has said so or not.
+        modules.retain(|other| !other.has(start) && !module.has(other.start));
+        modules.push(Arc::new(module));
+    }
+
+    /// The module of a process that has an address.
+    pub fn module(&self, process: i32, address: u64) -> Option<Arc<CodeModule>> {
+        self.processes.read().get(&process)?.iter().find(|module| module.has(address)).cloned()
+    }
+
+    /// The function at an address of a process.
+    pub fn function(&self, process: i32, address: u64) -> Option<Arc<str>> {
+        self.module(process, address)?.function(address)
+    }
+}
+
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOLD: &str = "module\t0x1000\t0x1000\nfunction\t0x1100\t0x200\tsum\nfunction\t0x1200\t0x40\thelps\n\
+                        line\t0x1100\t0x1120\t12\ta.cu\nline\t0x1110\t0x1120\t13\ta.cu\n";
+
+    #[test]
+    fn the_smallest_function_and_the_newest_line_have_an_address() {
+        let names = CodeNames::default();
+        assert_eq!(names.tell(7, TOLD), Ok(()));
+        let name = |at| names.function(7, at).map(|name| name.to_string());
+        assert_eq!([0x1100, 0x1210, 0x1300, 0x2000].map(|at| name(at).unwrap_or_default()), ["sum", "helps", "", ""]);
+        let module = names.module(7, 0x1100).unwrap();
+        let line = |at| module.line(at).map(|line| (line.file.to_string(), line.number));
+        assert_eq!(line(0x1100), Some(("a.cu".to_owned(), 12)));
+        assert_eq!((line(0x1110).unwrap().1, line(0x1120)), (13, None));
+    }
+
+    #[test]
+    fn each_process_has_its_own_addresses() {
+        let names = CodeNames::default();
+        names.tell(7, TOLD).unwrap();
+        names.tell(8, "module\t0x1000\t0x1000\nfunction\t0x1100\t0x10\tother").unwrap();
+        let name = |process| names.function(process, 0x1100);
+        assert_eq!((name(7).as_deref(), name(8).as_deref(), name(9)), (Some("sum"), Some("other"), None));
+    }
+
+    #[test]
+    fn a_module_goes_when_it_is_unloaded_or_its_memory_is_used_again() {
+        let names = CodeNames::default();
+        names.tell(7, TOLD).unwrap();
+        let kept = names.module(7, 0x1100).unwrap();
+        names.tell(7, "module\t0x1800\t0x1000").unwrap();
+        assert!(names.function(7, 0x1100).is_none() && kept.function(0x1100).is_some());
+        names.tell(7, "gone\t0x1800").unwrap();
+        assert!(names.module(7, 0x1800).is_none());
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        let names = CodeNames::default();
+        for bad in ["", "module", "module\t1000\t0x10", "x\t0x1\t0x1", "function\t0x1\t0x1\tf", "gone\t0x1"] {
+            assert_eq!(names.tell(7, &format!("{bad}\n")), Err(NotUnderstood), "{bad}");
+        }
+    }
+}
