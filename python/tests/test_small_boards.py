@@ -1,11 +1,19 @@
-"""Boards that refuse large buffers although memory is free (docs/small-boards.md)."""
+"""Small boards (docs/small-boards.md): those that refuse large buffers although memory is free, and what the library adds to a C program.
 
+`make footprint` prints times, too.
+"""
+
+import importlib.util
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 
 import pytest
-from conftest import TEGRARM_SIM
+from conftest import ROOT, TEGRARM_SIM
+
+from tegrarm import _ffi
 
 # A buffer of seven eighths of a board that does not give so much at once. The GPU fills and copies parts of it at its ends and in the
 # middle, where pieces meet, and the CPU reads them. Then a buffer that no board has.
@@ -48,3 +56,22 @@ def test_a_large_buffer_is_made_of_pieces_out_of_process():
     around = (str(TEGRARM_SIM), "run", "--quiet", "--memory", "1024", "--nvmap", "fragmented", "--")
     shared, _ = outcome({"TEGRARM_BACKEND": "nvgpu", "MOST": str(600 << 20)}, *around)
     assert "pieces" in shared
+
+
+HERE = TEGRARM_SIM.exists() and shutil.which("cc") and not os.path.exists("/dev/nvgpu")
+# The library with the simulator in it. Which parts of its code are resident depends on what the system reads ahead.
+MOST_KIB = {"anonymous": 700, "file": 3200, "shared": 80}
+# Opening a device, loading a module, one buffer and one launch. A launch and a wait make no call.
+MOST_CALLS = {"opens": 5, "ioctls": 60, "mmaps": 10}
+
+
+@pytest.mark.skipif(not HERE, reason="needs tegrarm-sim and cc, and no board")
+def test_a_program_pays_little_for_the_gpu(tmp_path):
+    spec = importlib.util.spec_from_file_location("footprint", ROOT / "benches" / "footprint.py")
+    footprint = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(footprint)
+    library = pathlib.Path(_ffi.find()).resolve()
+    told = footprint.figures(tmp_path, library, 1, tinygrad=False)["C"]
+    for key, most in {**MOST_KIB, **MOST_CALLS}.items():
+        assert 0 <= told[key] <= most, (key, told)
+    assert told["threads"] == 0  # waiting needs none

@@ -24,7 +24,7 @@ use tegrarm::tegra::CacheMode;
 use tegrarm_abi::layout::AbiStruct;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
-use tegrarm_abi::rm::ctrl_c36f::*;
+use tegrarm_abi::rm::ctrl_channels::*;
 use tegrarm_kmd::Kmd;
 use tegrarm_kmd::maps::{self, MMPermissions};
 use zerocopy::FromZeros;

@@ -7,4 +7,3 @@ mod door;
 mod generations;
 mod librecuda;
 mod owners;
-mod sizes;

@@ -3,7 +3,7 @@
 use crate::common::*;
 use tegrarm_abi::rm::ctrl_0080::*;
 use tegrarm_abi::rm::ctrl_2080::*;
-use tegrarm_abi::rm::ctrl_a06c::*;
+use tegrarm_abi::rm::ctrl_channels::*;
 use tegrarm_abi::rm::ctrl_others::*;
 use tegrarm_abi::rm::status::*;
 use zerocopy::FromZeros;

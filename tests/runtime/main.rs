@@ -12,7 +12,6 @@ mod hostobj;
 mod inputs;
 mod kernels;
 mod launch;
-mod measure;
 mod queues;
 mod replay;
 mod syncpoints;

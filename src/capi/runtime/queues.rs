@@ -8,7 +8,7 @@ use super::pointers::{extended, give, present};
 use crate::runtime::channel::{Kind, Plan};
 use crate::runtime::device::queue_ref::QueueRef;
 use std::sync::Arc;
-use tegrarm_abi::rm::ctrl_a06c::*;
+use tegrarm_abi::rm::ctrl_channels::*;
 use tegrarm_abi::rm::status::*;
 use tegrarm_rm::status::{RmResult, fail};
 
