@@ -8,12 +8,14 @@ _tegrarm_sim() {
 _tegrarm() {
     local words current=${COMP_WORDS[COMP_CWORD]}
     if [ "$COMP_CWORD" = 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'run trace info doctor top compile validate cdi cflags sim nvcc pool --help --version' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'run trace profile diff info doctor top compile validate cdi cflags sim nvcc pool --help --version' -- "$current")
         return
     fi
     case ${COMP_WORDS[1]} in
-        run) words='-h --help --json --preload --nvml --cuda --check --clock --stats' ;;
+        run) words='-h --help --json --preload --nvml --cuda --check --clock --stats --profile' ;;
         trace) words='-h --help --json --preload -o --output --html --perfetto' ;;
+        profile) words='-h --help --json -o --output --data --perfetto --sarif --check --clock --from --schema --preload --cuda --nodes' ;;
+        diff) words='-h --help --json --most' ;;
         info) words='-h --help --json' ;;
         doctor) words='-h --help --json --kernel --root --cdi' ;;
         top) words='-h --help --json -d --delay -n --times --prometheus' ;;

@@ -27,6 +27,7 @@ EPILOG = """examples:
   tegrarm run --nvml -- nvitop            any monitor that asks NVML
   tegrarm run --cuda -- pytest            any program that uses CUDA's driver
   tegrarm trace --html page.html add.py   what it did, as a page to look at
+  tegrarm profile -o page.html -- add.py  where the time of its kernels goes, line by line
   tegrarm compile kernels.cu              machine code for the Orin
   tegrarm nvcc program.cu -o program      a program with <<<...>>>, for run --cuda
   cc program.c $(tegrarm cflags)          a C program on the runtime
@@ -76,10 +77,10 @@ def run(args) -> int:
         os.environ["DEV"] = "TEGRA+NV"
     if "TEGRA" in os.environ["DEV"]:
         rm.device_count()  # it says in a sentence why there is no device, before the frontend shows a traceback
-    from tegrarm import hints, names
+    from tegrarm import hints, timeline
     from tegrarm import tinygrad as adapter
     if noted := os.environ.get("TEGRARM_TRACE_NAMES"):
-        names.note(noted)
+        timeline.note_kernels(noted)
     if chosen_by_us and adapter.NAMES_INTERFACES_IN_CALL:
         del os.environ["DEV"]
         os.environ.update(NV="1", NV_IFACE="TEGRA")
@@ -98,7 +99,7 @@ def run(args) -> int:
 
 
 # The options of run for the virtual Orin, and the variables that say the same.
-SIMULATED = {"check": "TEGRARM_SIM_CHECK", "clock": "TEGRARM_SIM_CLOCK", "stats": "TEGRARM_SIM_STATS"}
+SIMULATED = {"check": "TEGRARM_SIM_CHECK", "clock": "TEGRARM_SIM_CLOCK", "stats": "TEGRARM_SIM_STATS", "profile": "TEGRARM_SIM_PROFILE"}
 
 
 def simulated(args) -> None:
@@ -200,6 +201,18 @@ def traced(args, path: str) -> int:
             trace.show(path, args.html, args.perfetto, show, kept=bool(args.output))
 
 
+def profile(args) -> int:
+    """Executes ``tegrarm profile``."""
+    from .profile import profile_program as answer
+    return answer(args)
+
+
+def diff(args) -> int:
+    """Executes ``tegrarm diff``."""
+    from .profile import diff as answer
+    return answer(args)
+
+
 def info(args) -> int:
     """Executes ``tegrarm info``."""
     from .info import info as answer
@@ -298,13 +311,33 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--check", metavar="CHECKS", help="look for errors in kernels: memory,init,race,sync")
             command.add_argument("--clock", choices=("host", "model"), help="the time that the program sees on the virtual GPU")
             command.add_argument("--stats", action="store_const", const="1", help="at the end, print what each kernel cost there")
+            command.add_argument("--profile", metavar="FILE", help="note what each kernel did there, for `tegrarm profile --from`")
         else:
-            command.set_defaults(nvml=False, cuda=False, check=None, clock=None, stats=None)
+            command.set_defaults(nvml=False, cuda=False, check=None, clock=None, stats=None, profile=None)
             command.add_argument("-o", "--output", help="keep the recording (JSON lines) here")
             command.add_argument("--html", metavar="FILE", help="write one page with the timeline and the table")
             command.add_argument("--perfetto", metavar="FILE", help="write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing")
         command.add_argument("script")
         command.add_argument("args", nargs=argparse.REMAINDER)
+    command = add("profile", profile, "run a program on the virtual Orin, and show on one page where the time of its kernels goes")
+    command.add_argument("-o", "--output", metavar="FILE", help="the page (default: profile.html)")
+    command.add_argument("--data", metavar="FILE", help="write the same as JSON, for `tegrarm diff` and other programs")
+    command.add_argument("--perfetto", metavar="FILE", help="write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing")
+    command.add_argument("--sarif", metavar="FILE", help="write the checker's reports as SARIF, which shows them at the lines of a change")
+    command.add_argument("--check", metavar="CHECKS", help="look for errors in kernels: memory,init,race,sync")
+    command.add_argument("--clock", choices=("host", "model"), default="model", help="the time that the program sees (default: model)")
+    command.add_argument("--from", dest="raw", action="append", default=[], metavar="FILE",
+                         help="run nothing, but show what a run with --profile has noted")
+    command.add_argument("--schema", action="store_true", help="print the JSON schema of --data")
+    command.add_argument("--preload", action="store_true", help="the program uses the device nodes of desktop RM")
+    command.add_argument("--cuda", action="store_true", help="the program uses CUDA's driver")
+    command.add_argument("--nodes", action="store_true", help="the program uses /dev/nvgpu itself, below tegrarm-sim run")
+    command.add_argument("script", nargs="?", help="a Python script for tinygrad or this package, or any program")
+    command.add_argument("args", nargs=argparse.REMAINDER)
+    command = add("diff", diff, "what is different in two profiles, kernel by kernel")
+    command.add_argument("before", help="a file of `tegrarm profile --data`")
+    command.add_argument("after", help="another one")
+    command.add_argument("--most", type=float, metavar="PERCENT", help="end with status 1 if all kernels together are slower by more")
     add("info", info, "the library and the device")
     command = add("doctor", doctor, "what is missing, and what to do about it")
     command.add_argument("--kernel", action="store_true", help="also print the kernel's interface as bytes, for a report")
@@ -370,7 +403,8 @@ def main(argv: list[str] | None = None) -> int:
 def answered(argv: list[str]) -> int:
     """Does what the command line says. Whatever goes wrong becomes a sentence and a status."""
     # As long as the command line is not understood, any --json in it is ours.
-    script, in_json = argv[:1] in (["run"], ["trace"]), "--json" in itertools.takewhile(lambda argument: argument != "--", argv)
+    script = argv[:1] in (["run"], ["trace"], ["profile"])
+    in_json = "--json" in itertools.takewhile(lambda argument: argument != "--", argv)
     # What follows `--` is the compiler's own, also words that we know.
     own = argv.index("--") if argv[:1] == ["compile"] and "--" in argv else len(argv)
     try:
@@ -379,7 +413,7 @@ def answered(argv: list[str]) -> int:
         except SystemExit as end:  # --help and --version
             say.flush()
             return int(end.code or say.OK)
-        script, in_json = args.do in (run, run_traced), args.json
+        script, in_json = args.do in (run, run_traced, profile), args.json
         return executed(args, script)
     except Refused as refused:
         status, said = refused.status, str(refused)

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from . import kept, say
+from . import kept, say, timeline
 from .say import Refused
 
 NOT_HERE = "there is no NVRTC here: pip install nvidia-cuda-nvrtc-cu12, or let NVRTC_PATH name libnvrtc.so"
@@ -115,13 +115,14 @@ def program(source: bytes, name: str, arch: str, options: tuple[str, ...] = (), 
 
     If an earlier process compiled the same, and nothing that it depends on has changed, the result is read from a file.
     """
+    timeline.note_source(name, source)
     every = (f"--gpu-architecture={arch}", *options)
     key = kept.key(source, name, every, expressions, library(), headers())
     if found := kept.load(key):
         return Program(*found)
     with _compiled(source, name, every, expressions) as made:
-        names = {expression: _lowered(made, expression) for expression in expressions}
-        result = _get(made, "CUBIN"), _get(made, "PTX").rstrip(b"\0").decode(errors="replace"), names
+        lowered = {expression: _lowered(made, expression) for expression in expressions}
+        result = _get(made, "CUBIN"), _get(made, "PTX").rstrip(b"\0").decode(errors="replace"), lowered
     kept.save(key, result)
     return Program(*result)
 

@@ -3,14 +3,19 @@
 A recording (``TEGRARM_RECORD``) has the calls in their order, but no clock. ``tegrarm-sim run --trace`` has clocks and the GPU, but knows
 no RM calls. Both list the ioctls in the same order, so that the second gives its times to the first. Without it, the timeline shows the
 order only.
+
+The GPU knows addresses of kernels and no names. Those of tinygrad, and sources that are in no file, are noted in a file
+(``TEGRARM_TRACE_NAMES``).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
+from collections.abc import Callable
 
-from . import names, say
+from . import say
 
 GPU = 0  # the "process" of the GPU in a timeline of tegrarm-sim
 PAUSE = 1000.0  # microseconds without a kernel call, after which a call belongs to another RM call of the same name
@@ -108,7 +113,7 @@ def of_gpu(events: list[dict], used: dict[int, str], kernels: list[dict]) -> lis
         args = dict(event.get("args", {}))
         name = event["name"]
         if event.get("cat") == "launch":
-            name = names.of(int(args["code"], 0), kernels) or name
+            name = name_of(int(args["code"], 0), kernels) or name
             size = "×".join(str(n) for n in args["grid"]) + " blocks of " + "×".join(str(n) for n in args["block"])
             args = {"grid": size, **{k: v for k, v in args.items() if k not in ("grid", "block")}}
         elif event.get("cat") == "gpfifo":
@@ -147,3 +152,56 @@ def read(path: str) -> list[dict]:
             return json.load(file)
     except ValueError:
         raise say.Refused(f"{path} is cut off: tegrarm-sim was ended, or the disk is full") from None
+
+
+def note_kernels(path: str) -> None:
+    """From this call on, writes a line to ``path`` for each program that tinygrad loads to its NV device or to TEGRA."""
+    for find in (_of_nv, _of_tegra):
+        try:
+            program, place = find()
+        except (ImportError, AttributeError):
+            continue  # this release of tinygrad has no such device
+        _watch(program, place, path)
+
+
+def _of_nv() -> tuple[type, Callable]:
+    from tinygrad.runtime.ops_nv import NVProgram
+    return NVProgram, lambda made: (made.lib_gpu.va_addr, made.lib_gpu.size)
+
+
+def _of_tegra() -> tuple[type, Callable]:
+    from .tinygrad.program import TegraProgram
+    return TegraProgram, lambda made: (made.attributes.code_address, made.attributes.code_size)
+
+
+def _watch(program: type, place: Callable, path: str) -> None:
+    before = program.__init__
+
+    def make(self, *args, **kwargs):
+        before(self, *args, **kwargs)
+        address, size = place(self)
+        with open(path, "a", encoding="utf-8") as file:
+            print(json.dumps({"name": self.name, "address": address, "size": size}), file=file)
+
+    program.__init__ = make
+
+
+def note_source(file: str, source: bytes) -> None:
+    """Notes the text of a source that is compiled, if anybody has asked for such notes."""
+    if path := os.environ.get("TEGRARM_TRACE_NAMES"):
+        with open(path, "a", encoding="utf-8") as notes:
+            print(json.dumps({"file": file, "source": source.decode(errors="replace")}), file=notes)
+
+
+def read_names(path: str) -> list[dict]:
+    """Reads the lines that :func:`note_kernels` and :func:`note_source` wrote."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+    except FileNotFoundError:
+        return []
+
+
+def name_of(address: int, known: list[dict]) -> str:
+    """The kernel at an address. It is empty if none is known. The latest line counts, because addresses are used again."""
+    return next((k["name"] for k in reversed(known) if "address" in k and k["address"] <= address < k["address"] + k["size"]), "")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import collections
+import html
 import json
 import os
 import pathlib
 import sys
 from collections.abc import Iterable, Iterator
 
-from . import names, page, say, timeline
+from . import say, timeline
 
+TEMPLATE = pathlib.Path(__file__).with_name("page.html")
 WIDTH = 46
 
 
@@ -45,6 +47,25 @@ def table(calls: Iterable[dict]) -> str:
     return "\n".join(lines)
 
 
+def page(spans: list[timeline.Span], counts: dict[str, collections.Counter], timed: bool) -> str:
+    """A run as one page with a timeline, details and a table of calls, which needs no other file.
+
+    ``timed`` says whether the spans have real times or only an order.
+    """
+    tracks = list(dict.fromkeys(span.track for span in spans))
+    data = {
+        "tracks": tracks,
+        "timed": timed,
+        "spans": [[tracks.index(s.track), s.name, round(s.start, 3), round(s.length, 3), s.details] for s in spans],
+    }
+    rows = [f"<tr><td>{html.escape(rm) if first else ''}</td><td>{html.escape(kernel)}</td><td class=n>{times}</td></tr>"
+            for rm, made in counts.items() for first, (kernel, times) in zip([True] + [False] * len(made), made.items(), strict=False)]
+    # The text "</" could end the script, so that it must not occur in names of kernels and files.
+    made = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
+    unit = "microseconds" if timed else "calls, in their order: a recording has no clock"
+    return TEMPLATE.read_text(encoding="utf-8").replace("@DATA@", made).replace("@ROWS@", "\n".join(rows)).replace("@UNIT@", unit)
+
+
 def below_the_simulator(path: str, command: list[str]) -> list[str] | None:
     """The command that runs a script below ``tegrarm-sim run``, which sees the GPU's work. It is None if a board is used."""
     from . import sim, where
@@ -67,21 +88,21 @@ def write(option: str, path: str, text: str) -> None:
         raise say.Refused(f"trace {option}: {path}: {error.strerror}") from None
 
 
-def show(path: str, html: str | None, perfetto: str | None, in_json: bool, kept: bool) -> None:
+def show(path: str, page_file: str | None, perfetto: str | None, in_json: bool, kept: bool) -> None:
     """Prints the table of a recording, and writes the files that the user asked for. The recording itself may be one that nobody keeps."""
     calls = list(read(path))
     spans = []
-    if html or perfetto:
+    if page_file or perfetto:
         simulator = timeline.read(f"{path}.timeline") if os.path.exists(f"{path}.timeline") else []
-        spans = timeline.build(calls, simulator, names.read(f"{path}.names"))
-    if html:
-        write("--html", html, page.text(spans, count(calls), timed=os.path.exists(f"{path}.timeline")))
+        spans = timeline.build(calls, simulator, timeline.read_names(f"{path}.names"))
+    if page_file:
+        write("--html", page_file, page(spans, count(calls), timed=os.path.exists(f"{path}.timeline")))
     if perfetto:
         write("--perfetto", perfetto, json.dumps(timeline.perfetto(spans, "the program")))
     if in_json:
-        say.as_json({"recording": path if kept else None, "html": html, "perfetto": perfetto, "calls": count(calls)}, sys.stderr)
+        say.as_json({"recording": path if kept else None, "html": page_file, "perfetto": perfetto, "calls": count(calls)}, sys.stderr)
         return
     print(table(calls), file=sys.stderr)
-    for what, where in (("every call", path if kept else "-o FILE keeps them"), ("the page", html), ("for Perfetto", perfetto)):
+    for what, where in (("every call", path if kept else "-o FILE keeps them"), ("the page", page_file), ("for Perfetto", perfetto)):
         if where:
             print(f"{what}: {where}", file=sys.stderr)

@@ -116,7 +116,7 @@ def test_wheel_says_for_which_machines_it_is(wheel):
     assert f"manylinux_2_{newest}_" in wheel.name and newest <= 31, "JetPack 5 has glibc 2.31"
     names = zipfile.ZipFile(wheel).namelist()
     data = f"tegrarm-{_ffi.version()}.data"
-    assert {"tegrarm/libtegrarm.so", "tegrarm/libtegrarm_preload.so", "tegrarm/replay.py", "tegrarm/page.html",
+    assert {"tegrarm/libtegrarm.so", "tegrarm/libtegrarm_preload.so", "tegrarm/replay.py", "tegrarm/page.html", "tegrarm/profile.html",
             "tegrarm/nvml/libnvidia-ml.so.1", "tegrarm/cuda/libcuda.so.1", "tegrarm/cuda/libcudart.so.12", "tegrarm/cuda/libcudart.so.13",
             "tegrarm/include/tegrarm.h", "tegrarm/include/tegrarm_abi.h", "tegrarm/lib/pkgconfig/tegrarm.pc",
             "tegrarm/lib/cmake/tegrarm/tegrarm-config.cmake", "tegrarm/demo.py",

@@ -10,7 +10,7 @@ import sys
 import pytest
 from conftest import ROOT, TEGRARM_SIM
 
-from tegrarm import names, page, timeline
+from tegrarm import timeline, trace
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_sim = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
@@ -66,7 +66,7 @@ def test_a_ring_entry_in_words():
 
 def test_memory_that_is_used_again_bears_the_newer_name():
     known = [{"name": "old", "address": 0x1000, "size": 0x100}, {"name": "new", "address": 0x1000, "size": 0x80}]
-    assert [names.of(at, known) for at in (0x1000, 0x1080, 0x1100)] == ["new", "old", ""]
+    assert [timeline.name_of(at, known) for at in (0x1000, 0x1080, 0x1100)] == ["new", "old", ""]
 
 
 def test_without_the_simulators_timeline_order_is_the_clock():
@@ -74,12 +74,12 @@ def test_without_the_simulators_timeline_order_is_the_clock():
              {"call": "ioctl", "name": "Y", "on": "f", "rm": "b"}]
     spans = timeline.build(calls, [], [])
     assert [(s.name, s.start, s.length) for s in spans if s.track == "RM calls"] == [("a", 0, 2), ("b", 2, 1)]
-    assert "a recording has no clock" in page.text(spans, {}, timed=False)
+    assert "a recording has no clock" in trace.page(spans, {}, timed=False)
 
 
 def test_the_page_needs_nothing_else_and_shows_text_as_text():
     spans = [timeline.Span("kernel calls", "</script><b>", 0, 1, {"path": "<i>&"})]
-    text = page.text(spans, {"<rm>": {"<kernel>": 2}}, timed=True)
+    text = trace.page(spans, {"<rm>": {"<kernel>": 2}}, timed=True)
     assert not re.search(r"""(src|href)\s*=|https?://|url\(|@import""", text)
     assert text.count("</script>") == 2 and "&lt;rm&gt;" in text and "<kernel>" not in text
     assert data_of(text)["spans"][0][1] == "</script><b>" and "@" not in re.sub(r"@media|data:", "", text.split("<script")[0])

@@ -5,8 +5,8 @@ use crate::rm::object::Kind;
 use crate::rm::params::{get, put};
 use crate::status::{During, RmResult, fail};
 use tegrarm_abi::rm::ctrl_2080::*;
-use tegrarm_abi::rm::ctrl_channels::*;
 use tegrarm_abi::rm::ctrl_channels::NV906F_CTRL_GET_CLASS_ENGINEID_PARAMS;
+use tegrarm_abi::rm::ctrl_channels::*;
 use tegrarm_abi::rm::ctrl_others::*;
 use tegrarm_abi::rm::status::*;
 
