@@ -223,32 +223,23 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     unsafe fn gather2(base: *const u8, at: *const u32) -> [Self; 2] {
-        // SAFETY: the caller has found two aligned words at each of the eight addresses. The reads are volatile, because other
-        // threads and the CPU may write there.
-        unsafe {
-            let mut x = [0; 8];
-            for (i, word) in x.iter_mut().enumerate() {
-                *word = base.add(at.add(i).read() as usize).cast::<i64>().read_volatile();
-            }
-            let r = _mm256_castsi256_ps(_mm256_setr_epi64x(x[0], x[1], x[4], x[5]));
-            let s = _mm256_castsi256_ps(_mm256_setr_epi64x(x[2], x[3], x[6], x[7]));
-            [ints(_mm256_shuffle_ps::<0x88>(r, s)), ints(_mm256_shuffle_ps::<0xdd>(r, s))]
-        }
+        // SAFETY: the caller has found two aligned words at each of the eight addresses.
+        unsafe { pairs(|i| base.add(at.add(i).read() as usize)) }
     }
     #[inline(always)]
     unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4] {
-        // SAFETY: the caller has found four aligned words at each of the eight addresses. The reads are volatile, because other
-        // threads and the CPU may write there.
-        unsafe {
-            let mut rows = [_mm256_setzero_si256(); 4];
-            for (i, row) in rows.iter_mut().enumerate() {
-                let low = base.add(at.add(i).read() as usize).cast::<__m128i>().read_volatile();
-                let high = base.add(at.add(i + 4).read() as usize).cast::<__m128i>().read_volatile();
-                *row = _mm256_set_m128i(high, low);
-            }
-            let [a, b, c, d] = transposed(rows);
-            [Avx2(a), Avx2(b), Avx2(c), Avx2(d)]
-        }
+        // SAFETY: the caller has found four aligned words at each of the eight addresses.
+        unsafe { quadruples(|i| base.add(at.add(i).read() as usize)) }
+    }
+    #[inline(always)]
+    unsafe fn row2(p: *const u8) -> [Self; 2] {
+        // SAFETY: the caller has found two aligned words for each of the eight lanes.
+        unsafe { pairs(|i| p.add(8 * i)) }
+    }
+    #[inline(always)]
+    unsafe fn row4(p: *const u8) -> [Self; 4] {
+        // SAFETY: the caller has found four aligned words for each of the eight lanes.
+        unsafe { quadruples(|i| p.add(16 * i)) }
     }
     #[inline(always)]
     unsafe fn gather_words(base: *const u8, at: *const u32) -> [Self; 4] {
@@ -288,36 +279,96 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn scatter2(words: [Self; 2], base: *mut u8, at: *const u32) {
         // SAFETY: the caller has found two aligned, writable words at each of the eight addresses.
-        unsafe {
-            let (r, s) = (_mm256_unpacklo_epi32(words[0].0, words[1].0), _mm256_unpackhi_epi32(words[0].0, words[1].0));
-            let x = [
-                _mm256_extract_epi64::<0>(r),
-                _mm256_extract_epi64::<1>(r),
-                _mm256_extract_epi64::<0>(s),
-                _mm256_extract_epi64::<1>(s),
-                _mm256_extract_epi64::<2>(r),
-                _mm256_extract_epi64::<3>(r),
-                _mm256_extract_epi64::<2>(s),
-                _mm256_extract_epi64::<3>(s),
-            ];
-            for (i, &word) in x.iter().enumerate() {
-                base.add(at.add(i).read() as usize).cast::<i64>().write_volatile(word);
-            }
-        }
+        unsafe { put_pairs(words, |i| base.add(at.add(i).read() as usize)) }
     }
     #[inline(always)]
     unsafe fn scatter4(words: [Self; 4], base: *mut u8, at: *const u32) {
         // SAFETY: the caller has found four aligned, writable words at each of the eight addresses.
-        unsafe {
-            let rows = transposed([words[0].0, words[1].0, words[2].0, words[3].0]);
-            for (i, &row) in rows.iter().enumerate() {
-                let p = base.add(at.add(i).read() as usize).cast::<__m128i>();
-                p.write_volatile(_mm256_castsi256_si128(row));
-            }
-            for (i, &row) in rows.iter().enumerate() {
-                let p = base.add(at.add(i + 4).read() as usize).cast::<__m128i>();
-                p.write_volatile(_mm256_extracti128_si256::<1>(row));
-            }
+        unsafe { put_quadruples(words, |i| base.add(at.add(i).read() as usize)) }
+    }
+    #[inline(always)]
+    unsafe fn put_row2(words: [Self; 2], p: *mut u8) {
+        // SAFETY: the caller has found two aligned, writable words for each of the eight lanes.
+        unsafe { put_pairs(words, |i| p.add(8 * i)) }
+    }
+    #[inline(always)]
+    unsafe fn put_row4(words: [Self; 4], p: *mut u8) {
+        // SAFETY: the caller has found four aligned, writable words for each of the eight lanes.
+        unsafe { put_quadruples(words, |i| p.add(16 * i)) }
+    }
+}
+
+/// Reads two words of each lane at once. The reads are volatile, because other threads and the CPU may write there.
+///
+/// # Safety
+/// `at` is an address of two aligned words for each of the eight lanes, and the host has AVX2.
+#[inline(always)]
+unsafe fn pairs(at: impl Fn(usize) -> *const u8) -> [Avx2; 2] {
+    // SAFETY: as this function asks of its caller.
+    unsafe {
+        let x: [i64; 8] = std::array::from_fn(|i| at(i).cast::<i64>().read_volatile());
+        let r = _mm256_castsi256_ps(_mm256_setr_epi64x(x[0], x[1], x[4], x[5]));
+        let s = _mm256_castsi256_ps(_mm256_setr_epi64x(x[2], x[3], x[6], x[7]));
+        [ints(_mm256_shuffle_ps::<0x88>(r, s)), ints(_mm256_shuffle_ps::<0xdd>(r, s))]
+    }
+}
+
+/// Reads four words of each lane at once.
+///
+/// # Safety
+/// As for [`pairs`], with four words.
+#[inline(always)]
+unsafe fn quadruples(at: impl Fn(usize) -> *const u8) -> [Avx2; 4] {
+    // SAFETY: as this function asks of its caller.
+    unsafe {
+        let mut rows = [_mm256_setzero_si256(); 4];
+        for (i, row) in rows.iter_mut().enumerate() {
+            let low = at(i).cast::<__m128i>().read_volatile();
+            let high = at(i + 4).cast::<__m128i>().read_volatile();
+            *row = _mm256_set_m128i(high, low);
+        }
+        let [a, b, c, d] = transposed(rows);
+        [Avx2(a), Avx2(b), Avx2(c), Avx2(d)]
+    }
+}
+
+/// Writes two words of each lane at once, the lowest lane first.
+///
+/// # Safety
+/// As for [`pairs`], and the addresses are writable.
+#[inline(always)]
+unsafe fn put_pairs(words: [Avx2; 2], at: impl Fn(usize) -> *mut u8) {
+    // SAFETY: as this function asks of its caller.
+    unsafe {
+        let (r, s) = (_mm256_unpacklo_epi32(words[0].0, words[1].0), _mm256_unpackhi_epi32(words[0].0, words[1].0));
+        let x = [
+            _mm256_extract_epi64::<0>(r),
+            _mm256_extract_epi64::<1>(r),
+            _mm256_extract_epi64::<0>(s),
+            _mm256_extract_epi64::<1>(s),
+            _mm256_extract_epi64::<2>(r),
+            _mm256_extract_epi64::<3>(r),
+            _mm256_extract_epi64::<2>(s),
+            _mm256_extract_epi64::<3>(s),
+        ];
+        x.iter().enumerate().for_each(|(i, &word)| at(i).cast::<i64>().write_volatile(word));
+    }
+}
+
+/// Writes four words of each lane at once, the lowest lane first.
+///
+/// # Safety
+/// As for [`put_pairs`], with four words.
+#[inline(always)]
+unsafe fn put_quadruples(words: [Avx2; 4], at: impl Fn(usize) -> *mut u8) {
+    // SAFETY: as this function asks of its caller.
+    unsafe {
+        let rows = transposed([words[0].0, words[1].0, words[2].0, words[3].0]);
+        for (i, &row) in rows.iter().enumerate() {
+            at(i).cast::<__m128i>().write_volatile(_mm256_castsi256_si128(row));
+        }
+        for (i, &row) in rows.iter().enumerate() {
+            at(i + 4).cast::<__m128i>().write_volatile(_mm256_extracti128_si256::<1>(row));
         }
     }
 }

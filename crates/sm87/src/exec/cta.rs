@@ -5,6 +5,7 @@ use super::env::Env;
 use super::groups::Wait;
 use super::image::Image;
 use super::interp::{self, Stop};
+use super::opening::{self, Opening};
 use super::rows::{self, Row, rows_per_warp};
 use super::template::{self, Template};
 use super::warp::Warp;
@@ -30,13 +31,16 @@ pub(crate) struct Warps {
     /// The image, while the CTA does not run. All threads count in one place how many hold an image, so this one is not given up
     /// between one CTA and the next.
     image: Option<Arc<Image>>,
-    /// What all warps begin with.
+    /// What all warps begin with, and what all CTAs begin with.
     template: Option<Template>,
+    opening: Option<Opening>,
+    /// Whether many CTAs are expected to use this memory one after another.
+    lasts: bool,
 }
 
 impl Warps {
-    pub(crate) fn new(constants: Vec<Row>) -> Self {
-        Warps { rows: Vec::new(), warps: Vec::new(), constants, image: None, template: None }
+    pub(crate) fn new(constants: Vec<Row>, lasts: bool) -> Self {
+        Warps { rows: Vec::new(), warps: Vec::new(), constants, image: None, template: None, opening: None, lasts }
     }
 
     /// The address of the instruction at which the first warp is that has not ended.
@@ -192,8 +196,23 @@ fn wake_up(env: &mut Env<'_>, warps: &[Warp]) -> bool {
     true
 }
 
+/// Executes the opening of a warp that has yet to do so.
+fn open(env: &mut Env<'_>, store: &mut Warps, i: usize) {
+    if std::mem::take(&mut store.warps[i].opens)
+        && let Some(opening) = &store.opening
+    {
+        opening.execute(env, &mut store.warps[i]);
+    }
+}
+
 /// Gives a warp a slice. If the warp reaches code that is not decoded, this decodes it.
 fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usize) -> Result<Stop, SmFault> {
+    if store.warps[i].opens {
+        open(env, store, i);
+        if store.warps[i].done() {
+            return Ok(Stop::Blocked);
+        }
+    }
     let length = before_wake(env, &store.warps);
     let stop = slice(env, &mut store.warps[i], image, length);
     match stop {
@@ -272,14 +291,7 @@ fn fault(env: &mut Env<'_>) -> SmFault {
 
 /// Puts the warps of the CTA that `env` describes at the entry point.
 pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
-    let block = env.launch().block;
-    let threads = block.iter().product::<u32>();
-    let count = threads.div_ceil(32);
-    let stride = rows_per_warp(env.launch().registers.max(1));
-    if store.rows.is_empty() {
-        store.rows.resize(stride * count as usize, Row::ZERO);
-        store.template = template(env, store, count);
-    }
+    let count = threads(env).div_ceil(32);
     let known = store.warps.len() as u32;
     store.warps.extend((known..count).map(Warp::new));
     env.memory.shared.clear();
@@ -287,8 +299,29 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
     env.memory.known.forget();
     env.barriers.clear();
     env.counts.with_current = false;
-    let (image, template) = (&env.image, store.template.as_ref());
+    if store.rows.is_empty() {
+        store.rows.resize(stride(env) * count as usize, Row::ZERO);
+        prepare(env, store, count);
+    }
+    let opens = store.opening.is_some() && env.memory.linear.reach(env.cta.index);
+    begin(env, store, opens);
+}
+
+/// The number of threads of the CTA, and the number of rows that each of its warps has.
+fn threads(env: &Env<'_>) -> u32 {
+    env.launch().block.iter().product()
+}
+
+fn stride(env: &Env<'_>) -> usize {
+    rows_per_warp(env.launch().registers.max(1))
+}
+
+/// Begins all warps: behind the opening, behind the template if there is one, or at the entry point.
+fn begin(env: &Env<'_>, store: &mut Warps, opens: bool) {
+    let (image, threads, stride) = (&env.image, threads(env), stride(env));
+    let (template, opening) = (store.template.as_ref(), store.opening.as_ref().filter(|_| opens));
     let cleared = template.map_or(&image.cleared, |template| &template.cleared);
+    let cleared = opening.map_or(cleared, |opening| &opening.cleared);
     let mut rest = &mut store.rows[..];
     for warp in &mut store.warps {
         let rows;
@@ -300,20 +333,28 @@ pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
         let left = threads - 32 * warp.index;
         let lanes = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
         warp.begin(lanes, image.entry, rows, &image.pool.immediates, &store.constants);
-        if let Some(template) = template {
-            template.begin(warp, rows);
+        match (opening, template) {
+            (Some(opening), _) => opening.begin(warp, rows),
+            (None, Some(template)) => template.begin(warp, rows),
+            (None, None) => {}
         }
     }
 }
 
-/// The template of all warps of a large grid with `warps` warps in each CTA.
-fn template(env: &mut Env<'_>, store: &Warps, warps: u32) -> Option<Template> {
+/// Finds what all CTAs of a large grid begin with, which have `warps` warps.
+fn prepare(env: &mut Env<'_>, store: &mut Warps, warps: u32) {
     let ctas: u64 = env.launch().grid.iter().map(|&n| u64::from(n)).product();
-    if ctas * u64::from(warps) < template::WORTH {
-        return None;
+    let warps = ctas * u64::from(warps);
+    if warps < template::WORTH {
+        return;
     }
     let image = env.image.clone();
-    Template::of(env, &image, &store.constants)
+    store.template = Template::of(env, &image, &store.constants);
+    if warps >= opening::WORTH && store.lasts && store.template.is_some() {
+        begin(env, store, false);
+        let template = store.template.as_ref();
+        store.opening = template.and_then(|template| Opening::of(env, &image, &mut store.warps, template));
+    }
 }
 
 /// The number of instructions until a sleeping warp wakes, at most one slice.
@@ -384,12 +425,15 @@ fn extend(env: &mut Env<'_>, store: &mut Warps) -> Result<(), SmFault> {
 
 /// Moves all warps to another image of the program, which has all code that they know.
 fn go_on_with(env: &mut Env<'_>, store: &mut Warps, image: Arc<Image>) {
+    // The opening belongs to the old image, so warps that have yet to execute it do so now. Nobody can see that: it neither waits for other
+    // warps nor fails.
+    (0..store.warps.len()).for_each(|i| open(env, store, i));
     env.memory.known.forget();
     store.constants = env.launched.banks.rows(&image.pool.constants);
     for w in &mut store.warps {
         w.rebase(&image.pool.immediates, &store.constants, |at| image.moved(&env.image, at));
     }
-    store.template = None;
+    (store.template, store.opening) = (None, None);
     let before = std::mem::replace(&mut env.image, image);
     env.observed_by(|observer, env| observer.program_changes(&before, &env.image));
 }

@@ -7,9 +7,11 @@ use super::chains;
 use super::dispatch::lower;
 use super::env::{Env, WarpError};
 use super::image::{Fetch, Image, MOST};
+use super::linear::{Makes, Part, Parts};
 use super::live::{self, Rows, Step};
 use super::lower::{Lower, Pool, Refused};
 use super::observe::Observed;
+use super::opening;
 use super::ops::control;
 use super::places::{NOWHERE, Places};
 use super::poll;
@@ -155,6 +157,8 @@ impl Image {
             across: Rows::default(),
             beginning: Vec::new(),
             alike: Vec::new(),
+            opening: Parts::default(),
+            timed: false,
             ordered: false,
             refused: Vec::new(),
             watched: Vec::new(),
@@ -211,6 +215,7 @@ impl Image {
         let from = self.entry as usize;
         self.beginning = live[from..live.len().min(from + BEGINNING)].to_vec();
         self.cleared = live::ranges(&self.read_from(self.entry), self.uniform, self.registers, |_| true);
+        self.opening = self.openers(&words, &rows, &steps, &live);
         let is_zero = |at: usize| words[at].is_some_and(|word: Word| word.bits(32, 32) == 0);
         let live = |at: usize| live.get(at).copied().unwrap_or(Rows::ALL);
         for at in control::fuse_prologues(&mut self.uops, &rows, is_zero, live) {
@@ -219,9 +224,27 @@ impl Image {
         self.words = words;
     }
 
+    /// The instructions that may belong to the opening.
+    fn openers(&self, words: &[Option<Word>], rows: &[Option<&Row>], steps: &[Step<'_>], live: &[Rows]) -> Parts {
+        let part = |at: usize| {
+            let is_watched = self.watched.binary_search_by_key(&at, |watched| watched.0 as usize).is_ok();
+            let makes = opening::part((*rows.get(at)?)?, words[at]?, &self.uops[at]).filter(|_| !is_watched)?;
+            Some(Part { makes, touched: steps[at].touched, live: live[at] })
+        };
+        let entry = self.entry as usize;
+        let special = |at: &usize| matches!(part(*at), Some(Part { makes: Makes::Special(_), .. }));
+        let special = (entry..rows.len().min(entry + BEGINNING)).find(special).unwrap_or(rows.len());
+        let before = (entry..special).rev().take_while(|at| part(*at).is_some()).count();
+        let first = special - before;
+        let parts: Vec<_> = (first..).map_while(part).take(opening::MOST).collect();
+        let behind = live.get(first + parts.len()).copied().unwrap_or(Rows::ALL);
+        Parts { first: first as u32, parts, behind }
+    }
+
     /// Notes what a launch must know about the code.
     fn note(&mut self, row: &Row, w: Word) {
         self.ordered |= row.notes.ordered(w);
+        self.timed |= row.keeps_time(w);
     }
 
     /// Whether its words are in memory. The code of a kernel may be there twice, so what is elsewhere is compared first.

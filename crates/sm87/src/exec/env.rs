@@ -7,6 +7,7 @@ use super::consts::Banks;
 use super::converted::Converted;
 use super::image::Image;
 use super::known::Known;
+use super::linear::Linear;
 use super::local::Local;
 use super::mem::{Shared, Tlb};
 use super::observe::{CtaObserver, Observer};
@@ -63,6 +64,8 @@ pub(crate) struct Memory<'a> {
     pub tlb: Tlb<'a>,
     /// What loads found out for later loads.
     pub known: Known,
+    /// What is known of the opening of the program.
+    pub linear: Linear,
     pub shared: Shared,
     pub local: Local,
 }
@@ -122,6 +125,7 @@ impl<'a> Env<'a> {
             memory: Memory {
                 tlb: Tlb::new(&l.table, [l.shared_window, l.local_window]),
                 known: Known::NOTHING,
+                linear: Linear::default(),
                 shared: Shared::new(l.shared_bytes),
                 local: Local::new(l.local_low, l.local_high, warps as usize),
             },

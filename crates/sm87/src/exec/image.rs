@@ -3,6 +3,7 @@
 //! An image does not know its address, because branches inside it are computed with indices. So it serves a kernel at any address, if
 //! the other code that it has lies as far from the kernel as before.
 
+use super::linear::{Part, Parts};
 use super::live::Rows;
 use super::lower::{Pool, Refused};
 use super::observe::Observed;
@@ -11,7 +12,7 @@ use super::rows;
 use super::rows::Pred;
 use super::runs::{self, Run};
 use super::uop::{Handlers, Uop};
-use crate::isa::{self, Row};
+use crate::isa::{self, Op, Row};
 use crate::word::Word;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -44,6 +45,10 @@ pub struct Image {
     pub(super) beginning: Vec<Rows>,
     /// Whether all warps that come to an instruction with the same registers do the same.
     pub(super) alike: Vec<bool>,
+    /// The instructions that may belong to the opening.
+    pub(super) opening: Parts,
+    /// Whether the code reads a clock, or sleeps.
+    pub(super) timed: bool,
     /// Whether there are atomics whose results depend on the order of CTAs.
     pub(crate) ordered: bool,
     /// The instructions that could not be lowered, by index.
@@ -161,7 +166,23 @@ impl Image {
 
     /// Whether a program reads a clock, or sleeps.
     pub(crate) fn keeps_time(&self) -> bool {
-        self.words.iter().flatten().any(|&word| isa::lookup(word).is_some_and(|row| row.keeps_time(word)))
+        self.timed
+    }
+
+    /// Whether lanes read registers of other lanes.
+    pub(crate) fn reads_across(&self) -> bool {
+        self.across != Rows::default()
+    }
+
+    /// The instructions that may belong to the opening, from one of them on.
+    pub(super) fn parts_from(&self, at: u32) -> Option<&[Part]> {
+        self.opening.parts.get(at.checked_sub(self.opening.first)? as usize..).filter(|parts| !parts.is_empty())
+    }
+
+    /// Whether all lanes that come to an instruction exit there.
+    pub(super) fn exits_at(&self, at: u32) -> bool {
+        let exits = self.row(at).is_some_and(|row| row.op == Op::Exit);
+        exits && self.uops.get(at as usize).is_some_and(|u| u.guard.is_always_true() && u.ps.is_always_true())
     }
 
     /// The row of an instruction, if one is decoded there.
@@ -201,6 +222,8 @@ impl Image {
             across: self.across,
             beginning: self.beginning.clone(),
             alike: Vec::new(),
+            opening: Parts::default(),
+            timed: self.timed,
             ordered: self.ordered,
             refused: self.refused.clone(),
             watched: self.watched.clone(),

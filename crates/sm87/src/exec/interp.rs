@@ -161,6 +161,24 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execut
     stop
 }
 
+/// Executes micro-ops that continue with the next one, and neither fail nor wait, for all active lanes.
+///
+/// # Safety
+/// The micro-ops belong to the image that the warp's arrays belong to, and the runs to the micro-ops.
+#[inline]
+pub(crate) unsafe fn run_straight(w: &mut Warp, env: &mut Env<'_>, uops: &[Uop], runs: &[Run]) {
+    if uops.is_empty() {
+        return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    let execute: Straight = if super::host::avx2() { straight_avx2 } else { straight };
+    #[cfg(not(target_arch = "x86_64"))]
+    let execute: Straight = straight;
+    // SAFETY: the conditions are those of this function.
+    let ended = unsafe { execute(w, env, uops.as_ptr(), runs.as_ptr(), uops.len() as u32, w.active) };
+    debug_assert!(ended.flow == Flow::Next && ended.done == uops.len() as u32);
+}
+
 /// Counts the instructions that a template stands for. They are executed by all lanes of the warp.
 #[inline]
 pub(crate) fn count_ahead(w: &mut Warp, env: &mut Env<'_>) -> u32 {

@@ -14,6 +14,9 @@ use std::ops::Range;
 /// The number of 64-bit words that have a bit for every row of a warp.
 const WORDS: usize = rows::rows_per_warp(255).div_ceil(64);
 
+/// The most rows that a warp has.
+pub(crate) const COUNT: usize = 64 * WORDS;
+
 /// A set of rows of a warp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rows([u64; WORDS]);
@@ -37,7 +40,18 @@ impl Rows {
         Rows(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    fn without(&self, other: &Rows) -> Rows {
+    /// Whether a row is in both sets.
+    pub(crate) fn meets(&self, other: &Rows) -> bool {
+        self.0.iter().zip(other.0).any(|(a, b)| a & b != 0)
+    }
+
+    /// All rows of the set.
+    pub(crate) fn all(&self) -> impl Iterator<Item = usize> {
+        (0..COUNT).filter(|row| self.has(*row))
+    }
+
+    /// The rows that are not in the other set.
+    pub(crate) fn without(&self, other: &Rows) -> Rows {
         Rows(std::array::from_fn(|i| self.0[i] & !other.0[i]))
     }
 }
@@ -74,17 +88,20 @@ impl Touched {
     }
 }
 
-/// Whether all lanes of all warps that have the same registers do the same here, whichever lanes there are.
-pub(crate) fn is_alike(row: &Row, touched: &Touched) -> bool {
-    let effects = &row.effects;
-    let computes = match effects.class {
+/// Whether an instruction is arithmetic on registers of its own lane.
+pub(crate) fn computes(row: &Row) -> bool {
+    match row.effects.class {
         Class::Single | Class::Integer | Class::Product | Class::Half | Class::Double => true,
         Class::Function | Class::BitCount | Class::Conversion => true,
         Class::Shuffle | Class::Reduction | Class::SpecialRegister | Class::Constant => false,
         Class::Memory | Class::Matrix(_) | Class::Slot => false,
-    };
+    }
+}
+
+/// Whether all lanes of all warps that have the same registers do the same here, whichever lanes there are.
+pub(crate) fn is_alike(row: &Row, touched: &Touched) -> bool {
     match row.flow {
-        Flow::Next => computes && effects.pure && !touched.across,
+        Flow::Next => computes(row) && row.effects.pure && !touched.across,
         Flow::Jump(_) | Flow::Conditional(_) => !touched.across,
         _ => false,
     }

@@ -15,6 +15,7 @@
 //!   observe        somebody looks at instructions when they are executed
 //!   live           registers that a program reads before it writes them
 //!   template       what all warps begin with, executed once
+//!   opening, linear   what all CTAs begin with, apart from numbers that are linear in the index of the CTA
 //!   several        operations on pairs of registers, and operations whose results include predicates
 //! ```
 
@@ -39,11 +40,13 @@ mod host;
 pub(crate) mod image;
 mod interp;
 mod known;
+mod linear;
 mod live;
 mod local;
 mod lower;
 pub(crate) mod mem;
 pub(crate) mod observe;
+mod opening;
 pub(crate) mod ops;
 mod places;
 mod poll;

@@ -132,6 +132,23 @@ pub(crate) trait Simd: Copy {
     /// As for `scatter2`, with addresses of four words.
     unsafe fn scatter4(words: [Self; 4], base: *mut u8, at: *const u32);
 
+    /// Reads two words for each lane, of lanes that follow each other in memory. [`Simd::row4`] reads four words for each lane.
+    ///
+    /// # Safety
+    /// As for `gather2`: `p` is the address of the first lane.
+    unsafe fn row2(p: *const u8) -> [Self; 2];
+    /// # Safety
+    /// As for `gather4`.
+    unsafe fn row4(p: *const u8) -> [Self; 4];
+    /// Writes two words for each lane, to lanes that follow each other in memory. [`Simd::put_row4`] writes four words for each lane.
+    ///
+    /// # Safety
+    /// As for `scatter2`: `p` is the address of the first lane.
+    unsafe fn put_row2(words: [Self; 2], p: *mut u8);
+    /// # Safety
+    /// As for `scatter4`.
+    unsafe fn put_row4(words: [Self; 4], p: *mut u8);
+
     /// `!self`.
     #[inline(always)]
     fn not(self) -> Self {
@@ -405,6 +422,26 @@ impl Simd for u32 {
     unsafe fn spread4(p: *const u8) -> [Self; 4] {
         // SAFETY: whoever calls has found four aligned words.
         unsafe { Self::gather4(p, &0) }
+    }
+    #[inline(always)]
+    unsafe fn row2(p: *const u8) -> [Self; 2] {
+        // SAFETY: whoever calls has found two aligned words.
+        unsafe { Self::gather2(p, &0) }
+    }
+    #[inline(always)]
+    unsafe fn row4(p: *const u8) -> [Self; 4] {
+        // SAFETY: whoever calls has found four aligned words.
+        unsafe { Self::gather4(p, &0) }
+    }
+    #[inline(always)]
+    unsafe fn put_row2(words: [Self; 2], p: *mut u8) {
+        // SAFETY: whoever calls has found two aligned, writable words.
+        unsafe { Self::scatter2(words, p, &0) }
+    }
+    #[inline(always)]
+    unsafe fn put_row4(words: [Self; 4], p: *mut u8) {
+        // SAFETY: whoever calls has found four aligned, writable words.
+        unsafe { Self::scatter4(words, p, &0) }
     }
     #[inline(always)]
     unsafe fn scatter2(words: [Self; 2], base: *mut u8, at: *const u32) {

@@ -22,14 +22,14 @@ const FILLED: [u32; 2] = [0x5a5a_0001, 0xa5a5_0002];
 
 /// The state of a warp.
 pub(crate) struct Template {
-    pc: u32,
-    preds: [u32; pred::COUNT],
-    rows: Vec<(usize, Row)>,
+    pub(super) pc: u32,
+    pub(super) preds: [u32; pred::COUNT],
+    pub(super) rows: Vec<(usize, Row)>,
     /// The rows that the instructions behind the first ones may read before they write them.
     pub cleared: Vec<Range<u16>>,
     /// The number of instructions, and how many of them a lane executes.
-    issued: u32,
-    executed: u32,
+    pub(super) issued: u32,
+    pub(super) executed: u32,
 }
 
 impl Template {

@@ -57,6 +57,8 @@ pub struct Warp {
     pub(crate) issued: u64,
     /// The instructions that a template stands for and that are not counted yet, and how many of them each lane executes.
     pub(crate) ahead: (u32, u32),
+    /// Whether the warp has yet to execute the opening of its program.
+    pub(crate) opens: bool,
 }
 
 impl Warp {
@@ -98,6 +100,7 @@ impl Warp {
             reduction: 0,
             issued: 0,
             ahead: (0, 0),
+            opens: false,
         }
     }
 
@@ -130,6 +133,7 @@ impl Warp {
             reduction,
             issued,
             ahead,
+            opens,
         } = self;
         *preds = [0; pred::COUNT];
         preds[usize::from(pred::PT)] = u32::MAX;
@@ -141,7 +145,7 @@ impl Warp {
         if std::mem::take(marked) {
             (*frames, *arriving, *found) = ([0; 32], [0; 16], [Found::default(); 8]);
         }
-        (*yielded, *wake, *looked, *polls, *reduction, *issued, *ahead) = (0, 0, false, 0, 0, 0, (0, 0));
+        (*yielded, *wake, *looked, *polls, *reduction, *issued, *ahead, *opens) = (0, 0, false, 0, 0, 0, (0, 0), false);
     }
 
     /// Moves the warp to another image of the same program. It has new immediates and constants, and `moved` says which pc each pc

@@ -244,7 +244,7 @@ impl<'g> Worker<'g> {
     fn fresh(&self) -> Box<Resident<'g>> {
         let launched = &self.grid.launched;
         let image = launched.programs.newest();
-        let store = Warps::new(launched.banks.rows(&image.pool.constants));
+        let store = Warps::new(launched.banks.rows(&image.pool.constants), self.started <= 1);
         let (env, sm_clock) = (Env::new(launched, image), self.grid.sm(0).1);
         Box::new(Resident { cta: 0, first_turn: true, sm_clock, env, store })
     }

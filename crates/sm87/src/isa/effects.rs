@@ -22,8 +22,31 @@ pub struct Effects {
     pub pure: bool,
     /// Which of its words make something of what other lanes hold.
     pub across: Across,
+    /// What its result is.
+    pub formula: Formula,
     /// What it costs.
     pub class: Class,
+}
+
+/// What the result of an instruction is, if it is one register with a whole number, or a pair of registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// The source.
+    Copy,
+    /// The sum of three sources.
+    Sum,
+    /// The first source, shifted to the left by a number of the word, plus the second.
+    Scaled,
+    /// The first source, shifted by the second.
+    Shifted,
+    /// The product of the first two sources plus the third.
+    Product,
+    /// The same as a pair.
+    Wide,
+    /// One register that depends on the sources alone, unless these bits say that it also depends on a predicate.
+    Word(Bits),
+    /// Anything else.
+    Other,
 }
 
 /// Which words of a row make something of what other lanes of the warp hold, or of which lanes there are. Products of matrices do not
@@ -77,7 +100,16 @@ pub enum Does {
 impl Effects {
     /// Arithmetic on registers and predicates.
     pub(super) const fn computes(class: Class) -> Effects {
-        Effects { does: Does::Computes, sources: [1; 3], straight: true, pure: true, across: Across::Never, class }
+        let formula = Formula::Other;
+        Effects {
+            does: Does::Computes,
+            sources: [1; 3],
+            straight: true,
+            pure: true,
+            across: Across::Never,
+            formula,
+            class,
+        }
     }
 
     /// The same, and it says what kind of arithmetic it is.
@@ -90,6 +122,12 @@ impl Effects {
     #[must_use]
     pub(super) const fn sources(self, a: u8, b: u8, c: u8) -> Effects {
         Effects { sources: [a, b, c], ..self }
+    }
+
+    /// Its result is this.
+    #[must_use]
+    pub(super) const fn makes(self, formula: Formula) -> Effects {
+        Effects { formula, ..self }
     }
 
     /// What it writes depends on more than its sources.

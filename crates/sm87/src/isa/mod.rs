@@ -35,7 +35,7 @@ mod row;
 mod table;
 
 pub use constraint::Constraint;
-pub use effects::{Across, Does, Effects};
+pub use effects::{Across, Does, Effects, Formula};
 pub use field::{Bits, Field};
 pub(crate) use named::CACHE_LINE;
 pub use op::Op;

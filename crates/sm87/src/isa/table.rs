@@ -2,7 +2,7 @@
 
 use super::constraint::*;
 use super::cost::{BMMA, Class, DMMA, HMMA, IMMA, Matrix};
-use super::effects::{Across, Does, Effects};
+use super::effects::{Across, Does, Effects, Formula};
 use super::field::Bits;
 use super::memory::{Access, Change, Memory, Size, Space};
 use super::op::Op;
@@ -49,6 +49,8 @@ const fn matrix(of: Matrix) -> Effects {
     Effects::computes(Class::Matrix(of)).sources(4, 4, 4)
 }
 
+const WORD: Formula = Formula::Word(Bits::NONE);
+
 // The effects of instructions that compute nothing.
 const STATE: Effects = INTEGER.impure().alone().that(Does::Else);
 const CONTROL: Effects = Effects::takes_a_slot();
@@ -84,7 +86,7 @@ const COPY: Effects =
 #[allow(long_running_const_eval, reason = "every template is read, to see whether it has a destination")]
 pub static ROWS: &[Row] = rows! {
     0x001 [4] "PMTRIG" Pmtrig "PMTRIG{p87!} {uS}" [SLOT] HINT;
-    0x002 [1 4 5 6] "MOV" Mov "MOV{72:4=15} {d}, {uS}" [SLOT] INTEGER;
+    0x002 [1 4 5 6] "MOV" Mov "MOV{72:4=15} {d}, {uS}" [SLOT] INTEGER.makes(Formula::Copy);
     0x003 [1 4 5 6] "P2R" P2r "P2R {d}, PR, {A}{76:2|B1|B2|B3}, {uS}" [SLOT] INTEGER.impure();
     0x004 [1 4 5 6] "R2P" R2p "R2P PR, {A}{76:2|B1|B2|B3}, {uS}" [SLOT] INTEGER.impure().that(Does::SetsPredicates);
     0x005 [4] "CS2R" Cs2r "CS2R{!80.32} {d}, {sr}" [SLOT] SPECIAL.impure(), notes = Notes::Special;
@@ -95,15 +97,15 @@ pub static ROWS: &[Row] = rows! {
     0x00a [1 4 5 6] "FSET" Fset "FSET.BF{fcmp}{80.FTZ}{comb} {d}, {fA}, {fS}, {p87}" [SLOT] INTEGER.that(Does::Compares);
     0x00b [1 4 5 6] "FSETP" Fsetp "FSETP{fcmp}{80.FTZ}{comb} {P81}, {P84}, {fA}, {fS}, {p87}" [SLOT] INTEGER.that(Does::Compares);
     0x00c [1 4 5 6] "ISETP" Isetp "ISETP{icmp}{!73.U32}{comb}{72.EX} {P81}, {P84}, {A}, {xS}, {p87}{72 p68}" [SLOT] INTEGER.that(Does::Compares);
-    0x010 [1 2 3 4 5 6 7] "IADD3" Iadd3 "IADD3{74.X} {d}, {P81?}{P84?}{iA}, {iB}, {iC}{74 p87}{74 p77}" [SLOT] INTEGER;
-    0x011 [1 2 3 4 5 6 7] "LEA" Lea "LEA{80.HI}{74.X}{73.SX32} {d}, {P81?}{lA}, {lB}{leac}, {75:5#}{74 p87}" [SLOT SX32_NEEDS_HI] INTEGER;
-    0x012 [1 2 3 4 5 6 7] "LOP3" Lop3 "LOP3.LUT{80.PAND} {P81?}{d}, {A}, {uB}, {uC}, {72:8#}, {p87}" [SLOT] INTEGER.that(Does::CombinesBits);
-    0x013 [1 4 5 6] "IABS" Iabs "IABS {d}, {uS}" [SLOT] INTEGER;
+    0x010 [1 2 3 4 5 6 7] "IADD3" Iadd3 "IADD3{74.X} {d}, {P81?}{P84?}{iA}, {iB}, {iC}{74 p87}{74 p77}" [SLOT] INTEGER.makes(Formula::Sum);
+    0x011 [1 2 3 4 5 6 7] "LEA" Lea "LEA{80.HI}{74.X}{73.SX32} {d}, {P81?}{lA}, {lB}{leac}, {75:5#}{74 p87}" [SLOT SX32_NEEDS_HI] INTEGER.makes(Formula::Scaled);
+    0x012 [1 2 3 4 5 6 7] "LOP3" Lop3 "LOP3.LUT{80.PAND} {P81?}{d}, {A}, {uB}, {uC}, {72:8#}, {p87}" [SLOT] INTEGER.that(Does::CombinesBits).makes(WORD);
+    0x013 [1 4 5 6] "IABS" Iabs "IABS {d}, {uS}" [SLOT] INTEGER.makes(WORD);
     0x014 [1 2 3 4 5 6 7] "VABSDIFF" Vabsdiff "VABSDIFF{!73.U32} {d}, {A}, {uB}, {uC}" [SLOT] INTEGER;
     0x015 [1 2 3 4 5 6 7] "VABSDIFF4" Vabsdiff4 "VABSDIFF4{!73.U8}{75.ACC} {d}, {P81?}{A}, {uB}, {uC}" [SLOT] INTEGER;
-    0x016 [1 2 3 4 5 6 7] "PRMT" Prmt "PRMT{72:3|F4E|B4E|RC8|ECL|ECR|RC16} {d}, {A}, {uB}, {uC}" [SLOT] INTEGER.that(Does::Moves);
+    0x016 [1 2 3 4 5 6 7] "PRMT" Prmt "PRMT{72:3|F4E|B4E|RC8|ECL|ECR|RC16} {d}, {A}, {uB}, {uC}" [SLOT] INTEGER.that(Does::Moves).makes(WORD);
     0x017 [1 4 5 6] "IMNMX" Imnmx "IMNMX{!73.U32} {d}, {A}, {xS}, {p87}" [SLOT] INTEGER;
-    0x019 [1 2 3 4 5 6 7] "SHF" Shf "SHF{76:1L|R}{75.W}{73:2S64|U64|S32|U32}{80.HI} {d}, {A}, {uB}, {uC}" [SLOT] INTEGER;
+    0x019 [1 2 3 4 5 6 7] "SHF" Shf "SHF{76:1L|R}{75.W}{73:2S64|U64|S32|U32}{80.HI} {d}, {A}, {uB}, {uC}" [SLOT] INTEGER.makes(Formula::Shifted);
     0x01a [1 4 5 6] "SGXT" Sgxt "SGXT{75.W}{!73.U32} {d}, {A}, {uS}" [SLOT] INTEGER;
     0x01b [1 4 5 6] "BMSK" Bmsk "BMSK{75.W} {d}, {A}, {uS}" [SLOT] INTEGER;
     0x01c [4] "PLOP3" Plop3 "PLOP3.LUT {P81}, {P84}, {p87}, {p77}, {p68u}, {lut}, {16:8#}" [SLOT] INTEGER;
@@ -111,8 +113,8 @@ pub static ROWS: &[Row] = rows! {
     0x020 [1 4 5 6] "FMUL" Fmul "FMUL{flush}{84:3?|D8|D4|D2||M2|M4|M8}{rnd}{77.SAT} {d}, {fA}, {fS}" [SLOT] SINGLE;
     0x021 [1 2 3 7] "FADD" Fadd "FADD{80.FTZ}{rnd}{77.SAT} {d}, {fA}, {fT}" [SLOT] SINGLE;
     0x023 [1 2 3 4 5 6 7] "FFMA" Ffma "FFMA{flush}{rnd}{77.SAT} {d}, {fA}, {fB}, {fC}" [SLOT] SINGLE;
-    0x024 [1 2 3 4 5 6 7] "IMAD" Imad "IMAD{mad}{!73.U32}{74.X} {d}, {A}, {xB}, {iC}{74 p87}" [SLOT] PRODUCT;
-    0x025 [1 2 3 4 5 6 7] "IMAD.WIDE" ImadWide "IMAD.WIDE{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}" [SLOT] PRODUCT.sources(1, 1, 2);
+    0x024 [1 2 3 4 5 6 7] "IMAD" Imad "IMAD{mad}{!73.U32}{74.X} {d}, {A}, {xB}, {iC}{74 p87}" [SLOT] PRODUCT.makes(Formula::Product);
+    0x025 [1 2 3 4 5 6 7] "IMAD.WIDE" ImadWide "IMAD.WIDE{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}" [SLOT] PRODUCT.sources(1, 1, 2).makes(Formula::Wide);
     0x026 [1 2 3 4 5 6 7] "IDP" Idp "IDP{idp}{idp a}{74:1U8|S8} {d}, {A}, {uB}, {nC}" [SLOT] PRODUCT;
     0x027 [1 2 3 4 5 6 7] "IMAD.HI" ImadHi "IMAD.HI{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}" [SLOT] PRODUCT;
     0x028 [1 4 5 6] "DMUL" Dmul "DMUL{rnd} {d}, {dA}, {dS}" [SLOT] DOUBLE;
@@ -124,7 +126,7 @@ pub static ROWS: &[Row] = rows! {
     0x032 [1 4 5 6] "HMUL2" Hmul2 "HMUL2{78.F32}{flush}{77.SAT} {d}, {hA}, {hS}" [SLOT] HALF;
     0x033 [1 2 3 7] "HSET2" Hset2 "HSET2{71.BF}{fcmp}{80.FTZ}{hcomb} {d}, {hA}, {hT}, {p87}" [SLOT] HALF.that(Does::Compares);
     0x034 [1 2 3 7] "HSETP2" Hsetp2 "HSETP2{fcmp}{71.H_AND}{80.FTZ}{hcomb} {P81}, {P84}, {hA}, {hT}, {p87}" [SLOT] HALF.that(Does::Compares);
-    0x035 [1 2 3 4 5 6 7] "HFMA2.MMA" Hfma2Mma "HFMA2.MMA{flush}{77.SAT}{79.RELU} {d}, {mA}, {mB}, {mC}{79 p87?}" [SLOT RELU_OR_SAT] HALF;
+    0x035 [1 2 3 4 5 6 7] "HFMA2.MMA" Hfma2Mma "HFMA2.MMA{flush}{77.SAT}{79.RELU} {d}, {mA}, {mB}, {mC}{79 p87?}" [SLOT RELU_OR_SAT] HALF.makes(Formula::Word(Bits::new(79, 1)));
     0x037 [1] "IMMA" Imma "IMMA{77:1=0}{79:1=0}{72.SP}{imma}{imma a}{imma b}{82.SAT} {d}, {A}.ROW, {uS}.COL, {uC}{up}{sparse 72}" [SLOT SPARSE_IMMA] matrix(IMMA);
     0x038 [1 4 5 6] "I2I" I2i "I2I{76:2U8|S8|U16|S16}.S32.SAT {d}, {uS}" [SLOT] CONVERSION;
     0x039 [1 4 5 6] "I2IP" I2ip "I2IP{76:3U8|S8|U16|S16|U2|S2|U4|S4}.S32{74:2SAT||SATRELU|?} {d}, {A}, {uS}, {uC}{i2ip}" [SLOT] CONVERSION;
@@ -137,22 +139,22 @@ pub static ROWS: &[Row] = rows! {
     0x040 [1 4 5 6] "HMNMX2" Hmnmx2 "HMNMX2{85.BF16_V2}{80.FTZ}{81.NAN}{82.XORSIGN} {d}, {vA}, {vS}, {p87}" [SLOT] HALF;
     0x043 [1 2 3 4 5 6] "F2IP" F2ip "F2IP{76:2U8|S8|?|?}.F32{78:2|?|?|TRUNC}{74.NTZ}{75.RELU} {d}, {A}, {gB}, {gC}{72.H1}" [SLOT] CONVERSION;
     0x045 [1 4 5 6] "I2FP" I2fp "I2FP.F32{74:1U32|S32}{78:2|?|?|RZ}{75:3=2}{84:2=2} {d}, {uS}" [SLOT] CONVERSION;
-    0x082 [4 6] "UMOV" Mov "UMOV {d}, {uS}" [SLOT] INTEGER;
+    0x082 [4 6] "UMOV" Mov "UMOV {d}, {uS}" [SLOT] INTEGER.makes(Formula::Copy);
     0x083 [4 6] "UP2UR" P2r "UP2UR {d}, UPR, {A}{76:2|B1|B2|B3}, {uS}" [SET] INTEGER.impure();
     0x086 [4] "VOTEU" Vote "VOTEU{72:2ALL|ANY|EQ} {dz}{P81}, {p87v}" [CLEAR] INTEGER.across(Across::Always), guard = Datapath::Vector;
     0x087 [1 4] "USEL" Sel "USEL {d}, {A}, {uS}, {p87}" [SET] INTEGER;
     0x08c [1 4] "UISETP" Isetp "UISETP{icmp}{!73.U32}{comb}{72.EX} {P81}, {P84}, {A}, {xS}, {p87}{72 p68}" [SET] INTEGER.that(Does::Compares);
-    0x090 [1 4] "UIADD3" Iadd3 "UIADD3{74.X} {d}, {P81?}{P84?}{iA}, {iB}, {iC}{74 p87}{74 p77}" [SET] INTEGER;
-    0x091 [1 2 4] "ULEA" Lea "ULEA{80.HI}{74.X}{73.SX32} {d}, {P81?}{lA}, {lB}{leac}, {75:5#}{74 p87}" [SET SX32_NEEDS_HI] INTEGER;
-    0x092 [1 4] "ULOP3" Lop3 "ULOP3.LUT{80.PAND} {P81?}{d}, {A}, {uB}, {uC}, {72:8#}, {p87}" [SET] INTEGER.that(Does::CombinesBits);
+    0x090 [1 4] "UIADD3" Iadd3 "UIADD3{74.X} {d}, {P81?}{P84?}{iA}, {iB}, {iC}{74 p87}{74 p77}" [SET] INTEGER.makes(Formula::Sum);
+    0x091 [1 2 4] "ULEA" Lea "ULEA{80.HI}{74.X}{73.SX32} {d}, {P81?}{lA}, {lB}{leac}, {75:5#}{74 p87}" [SET SX32_NEEDS_HI] INTEGER.makes(Formula::Scaled);
+    0x092 [1 4] "ULOP3" Lop3 "ULOP3.LUT{80.PAND} {P81?}{d}, {A}, {uB}, {uC}, {72:8#}, {p87}" [SET] INTEGER.that(Does::CombinesBits).makes(WORD);
     0x096 [1 4] "UPRMT" Prmt "UPRMT{72:3|?} {d}, {A}, {uB}, {uC}" [SET] INTEGER.that(Does::Moves);
-    0x099 [1 2 4] "USHF" Shf "USHF{76:1L|R}{75.W}{73:2S64|U64|S32|U32}{80.HI} {d}, {A}, {uB}, {uC}" [SET] INTEGER;
+    0x099 [1 2 4] "USHF" Shf "USHF{76:1L|R}{75.W}{73:2S64|U64|S32|U32}{80.HI} {d}, {A}, {uB}, {uC}" [SET] INTEGER.makes(Formula::Shifted);
     0x09a [1 4] "USGXT" Sgxt "USGXT{75.W}{!73.U32} {d}, {A}, {uS}" [SET] INTEGER;
     0x09b [1 4] "UBMSK" Bmsk "UBMSK{75.W} {d}, {A}, {uS}" [SET] INTEGER;
     0x09c [4] "UPLOP3" Plop3 "UPLOP3.LUT {P81}, {P84}, {p87}, {p77}, {p68}, {lut}, {16:8#}" [CLEAR] INTEGER;
     0x09f [1] "UPLOP3" Plop3Sign "UPLOP3.LUT {P81}, {P84}, {A}.SIGN, {zB}.SIGN, {uC}.SIGN, {72:8#}, {16:8#}" [SET] INTEGER;
-    0x0a4 [1 2 4] "UIMAD" Imad "UIMAD{mad}{!73.U32}{74.X} {d}, {A}, {xB}, {iC}{74 p87}" [SET] PRODUCT;
-    0x0a5 [1 2 4] "UIMAD.WIDE" ImadWide "UIMAD.WIDE{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}" [SET] PRODUCT.sources(1, 1, 2);
+    0x0a4 [1 2 4] "UIMAD" Imad "UIMAD{mad}{!73.U32}{74.X} {d}, {A}, {xB}, {iC}{74 p87}" [SET] PRODUCT.makes(Formula::Product);
+    0x0a5 [1 2 4] "UIMAD.WIDE" ImadWide "UIMAD.WIDE{!73.U32}{74.X} {d}, {P81?}{A}, {xB}, {iC}{74 p87}" [SET] PRODUCT.sources(1, 1, 2).makes(Formula::Wide);
     0x0b9 [5] "ULDC" Uldc "ULDC{constsize} {d}, {uS}" [] INTEGER.impure();
     0x0bb [5] "ULDC" UldcIndexed "ULDC{constsize} {d}, {cindexed}" [SET] STATE;
     0x0bd [1 4] "UFLO" Flo "UFLO{!73.U32}{74.SH} {d}, {P81?}{nS}" [SET] BIT_COUNT;

@@ -1,9 +1,13 @@
 //! Loads from one address register. The engine finds out once how the lanes lie, and executes several of them together. What
-//! they read, and what they report, must be what one load and one lane after another would.
+//! they read, and what they report, must be what one load and one lane after another would. The same holds for CTAs whose addresses are
+//! linear in the index of the CTA: the engine finds out for the first one how their lanes lie.
 
-use crate::support::{Arg, Gpu, Kernel};
+use crate::support::{Arg, BASE, Buffer, EXIT, Gpu, Kernel, Noise, program as kernel};
 use proptest::prelude::*;
-use sm87::{SmFault, Stopped};
+use sm87::observe::{Chosen, CtaObserver, Fetch, Flow, Image, Observer, Step};
+use sm87::{Launch, RunStats, SmFault, Stopped, run_observed};
+use std::sync::Arc;
+use tegra_mm::Extent;
 
 /// Bytes of the buffer that lanes read: a whole page, behind which nothing is mapped.
 const BYTES: usize = 4096;
@@ -124,5 +128,190 @@ proptest! {
             }
             (found, wanted) => prop_assert!(false, "{found:?}, and not {wanted:?}"),
         }
+    }
+}
+
+/// An observer that chooses nothing. What is observed is executed as it stands, one instruction after another in every CTA.
+struct Nothing;
+
+impl Observer for Nothing {
+    fn choose(&self, _: &Image, _: &mut Fetch<'_>) -> Chosen {
+        Chosen { which: Vec::new(), notes: Arc::new(()) }
+    }
+
+    fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
+        Box::new(Nothing)
+    }
+
+    fn ends(&self, _: u64) {}
+}
+
+impl CtaObserver for Nothing {
+    fn begins(&mut self, _: u32) {}
+
+    fn step(&mut self, step: &mut Step<'_, '_>) -> Flow {
+        step.execute()
+    }
+}
+
+/// An instruction of arithmetic on the registers R0 to R7, with a small number.
+#[derive(Clone, Copy, Debug)]
+struct Arithmetic {
+    what: u8,
+    d: u64,
+    a: u64,
+    b: u64,
+    number: i32,
+}
+
+impl Arithmetic {
+    fn word(self) -> (u64, u64) {
+        let Arithmetic { what, d, a, b, number } = self;
+        let (registers, number) = (d << 16 | a << 24, u64::from(number as u32) << 32);
+        let shift = number >> 32 & 7;
+        match what {
+            0 => (0x7824 | registers | number, 0x000f_c800_078e_0200 | b), // IMAD d, a, number, b
+            1 => (0x7810 | registers | number, 0x000f_c800_07ff_e000 | b), // IADD3 d, a, number, b
+            2 => (0x7819 | registers | shift << 32, 0x000f_ca00_0000_06ff), // SHF.L.U32 d, a, shift, RZ
+            3 => (0x7211 | registers | b << 32, 0x000f_c800_078e_00ff | shift << 11), // LEA d, a, b, shift
+            4 => (0x7812 | registers | number, 0x000f_c800_078e_c0ff),     // LOP3.LUT d, a, number, RZ, 0xc0
+            5 => (0x7802 | d << 16 | number, 0x000f_e200_0000_0f00),       // MOV d, number
+            _ => (0x7224 | registers | b << 32, 0x000f_ca00_078e_02ff),    // IMAD d, a, b, RZ
+        }
+    }
+}
+
+fn arithmetic() -> impl Strategy<Value = Vec<Arithmetic>> {
+    let number = prop_oneof![Just(4), Just(32), -3..40i32, Just(1 << 20), Just(i32::MIN), any::<i32>()];
+    let one = (0..7u8, 5..8u64, 0..8u64, 0..8u64, number);
+    let one = one.prop_map(|(what, d, a, b, number)| Arithmetic { what, d, a, b, number });
+    prop::collection::vec(one, 0..6)
+}
+
+/// What a program does with memory: the bits of the size, the bytes, the registers of the two indices, and the offset of both accesses.
+#[derive(Clone, Copy, Debug)]
+struct Copies {
+    bits: u64,
+    bytes: u64,
+    from: u64,
+    to: u64,
+    offset: i64,
+}
+
+fn copies() -> impl Strategy<Value = Copies> {
+    let size = prop::sample::select(vec![(0x1du64, 16u64), (0x1b, 8), (0x19, 4), (0x15, 2), (0x11, 1)]);
+    (size, 3..8u64, 3..8u64, prop_oneof![Just(0i64), Just(64), -40..40i64])
+        .prop_map(|((bits, bytes), from, to, offset)| Copies { bits, bytes, from, to, offset })
+}
+
+/// R0 to R2 are the index of the CTA, and R3 and R4 those of the thread. Arithmetic makes indices of these. The program loads from one
+/// buffer, adds the first index of the CTA, and stores to another buffer.
+fn opening(arithmetic: &[Arithmetic], copies: Copies) -> Kernel {
+    let Copies { bits, bytes, from, to, offset } = copies;
+    let special = |d: u64, register: u64| (0x7919 | d << 16, 0x000e_2200_0000_0000 | register << 8);
+    let mut words: Vec<_> = (0..3).map(|axis| special(axis, 0x25 + axis)).collect();
+    words.extend([special(3, 0x21), special(4, 0x22)]);
+    // LEA R5, R0, R3, 0x5, and others until the program changes them.
+    let usual = |d, a, b, number| Arithmetic { what: 3, d, a, b, number }.word();
+    words.extend([usual(5, 0, 3, 5), usual(6, 1, 5, 7), usual(7, 4, 0, 5)]);
+    words.extend(arithmetic.iter().map(|one| one.word()));
+    words.push((0x7802 | 9 << 16 | bytes << 32, 0x000f_e200_0000_0f00)); // MOV R9, bytes
+    let wide = |d: u64, index: u64, parameter: u64| {
+        (0x7625 | d << 16 | index << 24 | (parameter / 4) << 40, 0x000f_c800_078e_0200 | 9) // IMAD.WIDE d, index, R9, c[0][parameter]
+    };
+    words.extend([wide(10, from, 0x168), (word(0x7981, 16, 10, 4, offset), 0x000e_a800_0c1e_0000 | bits << 8)]);
+    words.push(wide(10, to, 0x160));
+    words.push((0x7210 | 16 << 16 | 16 << 24, 0x000f_c800_07ff_e0ff)); // IADD3 R16, R16, R0, RZ
+    words.extend([(word(0x7986, 0, 10, 16, offset), 0x000f_e200_0c10_0004 | bits << 8), EXIT]);
+    Kernel { registers: 24, ..kernel(&words) }
+}
+
+/// The bytes of each of the two buffers. A program begins in the middle.
+const EACH: usize = 1 << 16;
+
+/// Runs a program on two buffers, one of which is two mappings if `parted`. Returns what happened, and the bytes of both.
+fn outcome(
+    kernel: &Kernel,
+    grid: [u32; 3],
+    block: [u32; 3],
+    parted: bool,
+    looks: bool,
+) -> (Result<[u64; 2], String>, Vec<u8>) {
+    let mut gpu = Gpu { threads: 1, ..Gpu::default() };
+    let (out, input) = (gpu.alloc(EACH), gpu.upload(&(0..EACH).map(byte).collect::<Vec<u8>>()));
+    let middle = EACH as u64 / 2;
+    let mut at = |buffer: &Buffer| {
+        let va = BASE + (1 << 32);
+        for offset in [0, middle] {
+            let backing = Some(buffer.backing.clone());
+            gpu.table.insert(Extent { va: va + offset, len: middle, backing, offset: offset as usize, writable: true });
+        }
+        va + middle
+    };
+    let from = if parted { at(&input) } else { input.va + middle };
+    let launch = gpu.launch(kernel, grid, block, &[Arg::Address(out.va + middle), Arg::Address(from)]);
+    let observers: [&dyn Observer; 1] = [&Nothing];
+    let found = run_observed(&launch, if looks { &observers } else { &[] });
+    let stats = |stats: RunStats| [stats.warp_instructions, stats.thread_instructions];
+    (found.map(stats).map_err(|stopped| format!("{stopped:?}")), [out, input].map(|b| b.read::<u8>(EACH)).concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn what_is_linear_in_the_index_of_the_cta_is_what_each_cta_computes(
+        arithmetic in arithmetic(),
+        copies in copies(),
+        parted in any::<bool>(),
+        (x, y, z) in (1..5u32, 1..4u32, 1..3u32),
+        block in prop::sample::select(vec![[32u32, 1, 1], [16, 1, 1], [8, 8, 1], [40, 2, 1]]),
+    ) {
+        let (kernel, grid) = (opening(&arithmetic, copies), [64 * x, y, z]);
+        let (wanted, theirs) = outcome(&kernel, grid, block, parted, true);
+        let (found, ours) = outcome(&kernel, grid, block, parted, false);
+        prop_assert_eq!(found.map_err(|_| ()), wanted.clone().map_err(|_| ()), "{:?}", wanted);
+        prop_assert!(ours == theirs);
+    }
+}
+
+/// CTAs whose addresses are linear fault as they would if each of them computed its own.
+#[test]
+fn a_cta_that_leaves_the_buffer_faults_where_it_would() {
+    let copies = Copies { bits: 0x1d, bytes: 16, from: 5, to: 5, offset: 0 };
+    let kernel = opening(&[], copies);
+    let (found, ours) = outcome(&kernel, [400, 1, 1], [32, 1, 1], false, false);
+    let (wanted, theirs) = outcome(&kernel, [400, 1, 1], [32, 1, 1], false, true);
+    let text = found.clone().expect_err("400 CTAs of 512 bytes are more than 32 KiB");
+    assert!(text.contains("Mmu"), "{text}");
+    assert_eq!(found, wanted);
+    assert!(ours == theirs, "and the CTAs before it have stored");
+}
+
+/// Kernels of tinygrad do the same whether somebody observes them or not.
+#[test]
+fn kernels_that_begin_alike_in_all_ctas_compute_what_each_cta_computes() {
+    const KERNELS: [(&str, [u32; 3], [u32; 3], &[usize]); 7] = [
+        ("tinygrad_add", [256, 1, 1], [32, 1, 1], &[32768; 3]),
+        ("tinygrad_cast_half", [256, 1, 1], [32, 1, 1], &[16384, 32768]),
+        ("tinygrad_fill", [256, 1, 1], [32, 1, 1], &[32768]),
+        ("tinygrad_softmax_sums", [256, 1, 1], [16, 1, 1], &[256, 65536, 256]),
+        ("tinygrad_softmax_quotients", [4, 32, 1], [8, 16, 1], &[65536, 65536, 256, 256]),
+        ("tinygrad_norm_variances", [256, 1, 1], [16, 1, 1], &[256, 65536, 256]),
+        ("tinygrad_norm_results", [4, 32, 1], [8, 16, 1], &[65536, 65536, 256, 256]),
+    ];
+    for (name, grid, block, words) in KERNELS {
+        let run = |observers: &[&dyn Observer]| {
+            let (mut gpu, mut noise) = (Gpu { threads: 1, ..Gpu::default() }, Noise(1));
+            let mut floats = |count: usize| (0..count).map(|_| noise.float()).collect::<Vec<f32>>();
+            let buffers: Vec<_> = words.iter().map(|&count| gpu.upload(&floats(count))).collect();
+            let args: Vec<_> = buffers.iter().map(Arg::Ptr).collect();
+            let launch = gpu.launch(&Kernel::named(name), grid, block, &args);
+            let stats = run_observed(&launch, observers).expect("no fault");
+            (stats.warp_instructions, stats.thread_instructions, buffers[0].read::<u32>(words[0]))
+        };
+        let (ours, theirs) = (run(&[]), run(&[&Nothing]));
+        assert!(ours == theirs, "{name}");
+        assert!(ours.2.iter().any(|word| *word != 0) && ours.0 > 0);
     }
 }

@@ -165,6 +165,9 @@ pub(super) unsafe fn load_block<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop,
             }
             return;
         }
+        if SIZE > 4 && how == Pattern::Row && on == u32::MAX {
+            return wide_row::<V, SIZE>(w, u, p);
+        }
         if SIZE > 4 {
             return wide::<V, SIZE>(w, u, on, places);
         }
@@ -255,6 +258,28 @@ unsafe fn wide<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places:
             }
             i += V::LANES;
         }
+    }
+}
+
+/// Loads two or four words for each lane, of lanes that follow each other from `p` on.
+///
+/// # Safety
+/// As for [`load_block`].
+#[inline(always)]
+unsafe fn wide_row<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, p: *const u8) {
+    let rows: [*mut u32; 4] = [w.dst(u.d), w.dst(u.d.plus(1)), w.dst(u.d.plus(2)), w.dst(u.d.plus(3))];
+    let (len, words) = const { (bytes(SIZE) as usize, bytes(SIZE) as usize / 4) };
+    let mut i = 0;
+    while i < 32 {
+        // SAFETY: the caller has found every lane of the row aligned in the block; rows of registers have 32 words.
+        unsafe {
+            let p = p.add(i * len);
+            let found = if SIZE == 5 { two(V::row2(p)) } else { V::row4(p) };
+            for k in 0..words {
+                found[k].store(rows[k].add(i));
+            }
+        }
+        i += V::LANES;
     }
 }
 
@@ -356,14 +381,22 @@ pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on
             return;
         }
         if SIZE > 4 {
+            let first = base.add(at[0] as usize);
             let mut i = 0;
             while i < 32 {
                 let to = at.as_ptr().add(i);
                 let x = [V::load(b[0].add(i)), V::load(b[1].add(i))];
-                if SIZE == 5 {
+                if SIZE == 5 && how == Pattern::Row {
+                    V::put_row2(x, first.add(8 * i));
+                } else if SIZE == 5 {
                     V::scatter2(x, base, to);
                 } else {
-                    V::scatter4([x[0], x[1], V::load(b[2].add(i)), V::load(b[3].add(i))], base, to);
+                    let x = [x[0], x[1], V::load(b[2].add(i)), V::load(b[3].add(i))];
+                    if how == Pattern::Row {
+                        V::put_row4(x, first.add(16 * i));
+                    } else {
+                        V::scatter4(x, base, to);
+                    }
                 }
                 i += V::LANES;
             }

@@ -7,12 +7,14 @@ use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, Memory};
 use crate::exec::image::Image;
 use crate::exec::known::{Found, Layout, Places};
+use crate::exec::linear::Lanes;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::Tlb;
 use crate::exec::rows::{Pred, pred};
 use crate::exec::simd::Simd;
-use crate::exec::uop::{Flow, Uop};
+use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
+use crate::isa::Row;
 use crate::isa::memory::bytes;
 use tegra_mm::Access;
 
@@ -201,6 +203,77 @@ fn store_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: 
         }
     }
     Flow::Next
+}
+
+/// A load or store whose places are known before it is executed. `imm` is its number.
+struct LoadLinear<const SIZE: u32>;
+impl<const SIZE: u32> Whole for LoadLinear<SIZE> {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let places = env.memory.linear.places(w.index, u.imm);
+        // SAFETY: `Linear::reach` has found all lanes of all warps inside the extent.
+        unsafe { load_block::<V, SIZE>(w, u, exec, places) };
+        Flow::Next
+    }
+}
+
+struct StoreLinear<const SIZE: u32>;
+impl<const SIZE: u32> Whole for StoreLinear<SIZE> {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let places = env.memory.linear.places(w.index, u.imm);
+        // SAFETY: as for a load. The extent is writable.
+        unsafe { store_block::<V, SIZE>(w, u, exec, places) };
+        Flow::Next
+    }
+}
+
+/// The micro-op of an LDG or STG whose places are known: those of the access with this number.
+pub(crate) fn linear(u: &Uop, opcode: Option<&Row>, number: u32) -> Uop {
+    let run = match (opcode.is_some_and(|row| row.effects.loads_global()), u.mods & super::SIZE) {
+        (true, 0) => alu::whole::<LoadLinear<0>>(),
+        (true, 1) => alu::whole::<LoadLinear<1>>(),
+        (true, 2) => alu::whole::<LoadLinear<2>>(),
+        (true, 3) => alu::whole::<LoadLinear<3>>(),
+        (true, 4) => alu::whole::<LoadLinear<4>>(),
+        (true, 5) => alu::whole::<LoadLinear<5>>(),
+        (true, _) => alu::whole::<LoadLinear<6>>(),
+        (false, 0 | 1) => alu::whole::<StoreLinear<0>>(),
+        (false, 2 | 3) => alu::whole::<StoreLinear<2>>(),
+        (false, 4) => alu::whole::<StoreLinear<4>>(),
+        (false, 5) => alu::whole::<StoreLinear<5>>(),
+        (false, _) => alu::whole::<StoreLinear<6>>(),
+    };
+    Uop { run, imm: number, ..*u }
+}
+
+/// Finds where the lanes of an access are, and leaves that in what is known of the opening.
+struct Locate<const SIZE: u32, const WRITES: bool>;
+impl<const SIZE: u32, const WRITES: bool> Whole for Locate<SIZE, WRITES> {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let Memory { tlb, linear, .. } = &mut env.memory;
+        let mut layout = Layout::NONE;
+        let found = find::<V, SIZE>(w, tlb, u, exec, WRITES, &mut layout);
+        linear.located = found.map(|found| Lanes { found, layout });
+        Flow::Next
+    }
+}
+
+/// The handlers that find where the lanes of an LDG or STG are.
+pub(crate) fn locating(u: &Uop, opcode: Option<&Row>) -> Handlers {
+    match (opcode.is_some_and(|row| row.effects.loads_global()), u.mods & super::SIZE) {
+        (true, 0 | 1) => alu::whole::<Locate<0, false>>(),
+        (true, 2 | 3) => alu::whole::<Locate<2, false>>(),
+        (true, 4) => alu::whole::<Locate<4, false>>(),
+        (true, 5) => alu::whole::<Locate<5, false>>(),
+        (true, _) => alu::whole::<Locate<6, false>>(),
+        (false, 0 | 1) => alu::whole::<Locate<0, true>>(),
+        (false, 2 | 3) => alu::whole::<Locate<2, true>>(),
+        (false, 4) => alu::whole::<Locate<4, true>>(),
+        (false, 5) => alu::whole::<Locate<5, true>>(),
+        (false, _) => alu::whole::<Locate<6, true>>(),
+    }
 }
 
 /// The predicate of a load, which is stored as 7 - p. Lanes for which it is false get zeros.

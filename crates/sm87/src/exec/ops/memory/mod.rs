@@ -14,7 +14,7 @@ mod shared;
 pub(crate) use copy::ldgsts;
 pub(super) use generic::{Spaces, Target, generic_target, global_target};
 pub(crate) use generic::{load as load_generic, query_space, store as store_generic};
-pub(crate) use global::{is_word, load, store};
+pub(crate) use global::{is_word, linear, load, locating, store};
 pub(crate) use local::{load as load_local, store as store_local};
 pub(crate) use shared::{ldsm, load as load_shared, store as store_shared};
 
