@@ -18,6 +18,7 @@ use crate::fault::{ErrorRegisters, SmFault, Stopped};
 use crate::launch::{Launch, RunStats};
 use crate::word::Word;
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tegra_mm::Access;
@@ -28,6 +29,9 @@ use tegrarm_lock::Mutex;
 const SAMPLE: u64 = 4096;
 /// A grid that takes as long as this many instructions is worth starting other threads.
 const WORTH: u64 = 40_000;
+/// A thread takes one of so many parts of the CTAs that are left, and so many CTAs at most.
+const PARTS: u64 = 64;
+const TOGETHER: u64 = 16;
 /// A thread reports its instructions to the grid when it has executed this many.
 const BATCH: u64 = 4096;
 
@@ -41,17 +45,24 @@ pub(super) struct Grid<'a> {
     /// What the clock of each of these SMs shows.
     clocks: Vec<AtomicU64>,
     ctas: u64,
+    /// Whether several threads execute it.
+    shared: AtomicBool,
     /// The next CTA to start.
-    next: AtomicU64,
+    next: Apart,
     /// The first CTA that has failed so far; see [`Watch::abandoned`].
     failed: AtomicU64,
     issued: AtomicU64,
     /// The number of turns in which a CTA did more than wait.
-    pub progress: AtomicU64,
+    progress: Apart,
     failures: Mutex<Vec<Failure>>,
     /// Whether somebody was told that a part of a warp waits.
     told: AtomicBool,
 }
+
+/// A number that all threads change for each CTA. It has a cache line of its own, so that they read what stands beside it from their own
+/// caches.
+#[repr(align(128))]
+struct Apart(AtomicU64);
 
 /// The failure of a CTA.
 struct Failure {
@@ -83,10 +94,11 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
         clocks: launch.enabled_sms().map(|_| AtomicU64::default()).collect(),
         sms: launch.enabled_sms().collect(),
         ctas,
-        next: AtomicU64::new(first),
+        shared: AtomicBool::default(),
+        next: Apart(AtomicU64::new(first)),
         failed: AtomicU64::new(u64::MAX),
         issued: AtomicU64::new(0),
-        progress: AtomicU64::new(0),
+        progress: Apart(AtomicU64::new(0)),
         failures: Mutex::default(),
         told: AtomicBool::default(),
     };
@@ -258,15 +270,53 @@ impl Supervisor for Watch<'_, '_> {
 }
 
 impl Grid<'_> {
-    /// Takes the next CTA to start, if there is one.
-    pub(super) fn take(&self) -> Option<u64> {
-        let cta = self.next.fetch_add(1, Ordering::Relaxed);
+    /// Takes the next CTAs to start, if there are any. A thread takes several where many are left, because threads that change one number
+    /// wait for each other.
+    pub(super) fn take(&self) -> Range<u64> {
+        let many = if self.is_shared() { (self.unstarted() / PARTS).clamp(1, TOGETHER) } else { 1 };
+        let first = self.add(&self.next.0, many);
+        first.min(self.ctas)..(first + many).min(self.ctas)
+    }
+
+    /// Whether a CTA that was taken may start. If one has failed, only those may that a GPU would have started by then.
+    pub(super) fn starts(&self, cta: u64) -> bool {
         let last = self.failed.load(Ordering::Relaxed).saturating_add(self.sms.len() as u64);
-        let taken = (cta < self.ctas && cta <= last).then_some(cta)?;
-        if let Some(progress) = &self.launched.launch.limits.progress {
-            progress.started.fetch_max(taken + 1, Ordering::Relaxed);
+        if cta > last {
+            return false;
         }
-        Some(taken)
+        if let Some(progress) = &self.launched.launch.limits.progress {
+            self.raise(&progress.started, cta + 1);
+        }
+        true
+    }
+
+    /// Whether several threads execute the grid. A single one need not keep others from changing a number that it changes.
+    fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
+    }
+
+    /// Adds to a number that threads share. Returns what it was.
+    fn add(&self, number: &AtomicU64, more: u64) -> u64 {
+        if self.is_shared() {
+            return number.fetch_add(more, Ordering::Relaxed);
+        }
+        let was = number.load(Ordering::Relaxed);
+        number.store(was + more, Ordering::Relaxed);
+        was
+    }
+
+    /// Makes a number that threads share at least `least`.
+    pub(super) fn raise(&self, number: &AtomicU64, least: u64) {
+        if self.is_shared() {
+            number.fetch_max(least, Ordering::Relaxed);
+        } else if number.load(Ordering::Relaxed) < least {
+            number.store(least, Ordering::Relaxed);
+        }
+    }
+
+    /// The number of turns in which a CTA did more than wait, with this turn if it was one.
+    pub(super) fn turns(&self, progressed: bool) -> u64 {
+        if progressed { self.add(&self.progress.0, 1) + 1 } else { self.progress.0.load(Ordering::Relaxed) }
     }
 
     fn run(&self) -> RunStats {
@@ -291,6 +341,7 @@ impl Grid<'_> {
             return own.stats();
         }
         let mut stats = RunStats::default();
+        self.shared.store(true, Ordering::Relaxed);
         std::thread::scope(|scope| {
             let help = || {
                 let mut worker = Worker::new(self);
@@ -360,7 +411,7 @@ impl Grid<'_> {
 
     /// CTAs that have not been started.
     pub(super) fn unstarted(&self) -> u64 {
-        self.ctas.saturating_sub(self.next.load(Ordering::Relaxed))
+        self.ctas.saturating_sub(self.next.0.load(Ordering::Relaxed))
     }
 
     /// The coordinates of a CTA by its number: x changes fastest.

@@ -12,6 +12,7 @@ use crate::fault::SmFault;
 use crate::launch::{Launch, RunStats};
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of instructions that a CTA runs before another one gets its turn.
@@ -42,6 +43,8 @@ struct Resident<'g> {
 /// What one host thread executes.
 pub(super) struct Worker<'g> {
     grid: &'g Grid<'g>,
+    /// The CTAs that it has taken and not started.
+    taken: Range<u64>,
     /// The CTAs that wait for their turn.
     waiting: VecDeque<Box<Resident<'g>>>,
     /// The memory of a CTA that has ended, for the next one.
@@ -67,6 +70,7 @@ impl<'g> Worker<'g> {
         let (waiting, room) = (VecDeque::new(), room(grid.launched.launch));
         Worker {
             grid,
+            taken: 0..0,
             waiting,
             spare: None,
             room,
@@ -148,7 +152,7 @@ impl<'g> Worker<'g> {
     /// A new CTA if there is room for one, otherwise the one that has waited longest.
     fn next(&mut self) -> Option<Box<Resident<'g>>> {
         if self.waiting.len() < self.room
-            && let Some(cta) = self.grid.take()
+            && let Some(cta) = self.take()
         {
             return Some(self.start(cta));
         }
@@ -158,22 +162,31 @@ impl<'g> Worker<'g> {
         Some(next)
     }
 
+    /// The next CTA that may start.
+    fn take(&mut self) -> Option<u64> {
+        if self.taken.is_empty() {
+            self.taken = self.grid.take();
+        }
+        self.taken.next().filter(|cta| self.grid.starts(*cta))
+    }
+
+    /// The CTAs that this thread could still start.
+    fn unstarted(&self) -> u64 {
+        self.grid.unstarted() + self.taken.end.saturating_sub(self.taken.start)
+    }
+
     /// Notes that a turn ended. `waited` is the number of instructions of a turn in which the CTA only waited. Returns
     /// whether all CTAs have waited for long, either for a CTA that may have failed, or while the GPU holds no more of
     /// them and others of the grid cannot start. A GPU would wait for ever.
     fn is_stuck(&mut self, waited: Option<u64>) -> bool {
-        let progress = &self.grid.progress;
-        let seen = match waited {
-            Some(_) => progress.load(Ordering::Relaxed),
-            None => progress.fetch_add(1, Ordering::Relaxed) + 1,
-        };
+        let seen = self.grid.turns(waited.is_none());
         self.waited = if seen == self.seen { self.waited + waited.unwrap_or(0) } else { 0 };
         self.seen = seen;
         if self.grid.has_failed() {
             return self.waited > LONG;
         }
         let full = self.waiting.len() + 1 >= self.room;
-        self.waited > self.grid.launched.launch.limits.patience && full && self.grid.unstarted() > 0
+        self.waited > self.grid.launched.launch.limits.patience && full && self.unstarted() > 0
     }
 
     /// If all CTAs of this thread wait, lets other threads use the processor. The CTAs may wait for a CTA of another
@@ -200,7 +213,7 @@ impl<'g> Worker<'g> {
 
     /// The sentence that says that a grid has more CTAs than the GPU holds.
     fn crowded(&self) -> String {
-        let (room, unstarted) = (self.room, self.grid.unstarted());
+        let (room, unstarted) = (self.room, self.unstarted());
         format!(
             "the CTAs that run only wait, and {unstarted} of the grid's CTAs have not started, because the GPU holds {room} \
              of them at once: a grid whose CTAs wait for each other must not be larger than that"
@@ -213,7 +226,7 @@ impl<'g> Worker<'g> {
             SmFault::Hang { text, .. } if apart.is_some() => {
                 SmFault::Hang { pc, text: format!("{text}; {}", apart.unwrap_or_default()) }
             }
-            SmFault::Hang { text, .. } if self.waited > 0 && self.grid.unstarted() > 0 => {
+            SmFault::Hang { text, .. } if self.waited > 0 && self.unstarted() > 0 => {
                 SmFault::Hang { pc, text: format!("{text}; {}", self.crowded()) }
             }
             fault => fault,
@@ -234,7 +247,7 @@ impl<'g> Worker<'g> {
 
     fn retire(&mut self, mut resident: Box<Resident<'g>>) {
         resident.env.observed_by(|observer, _| observer.ends());
-        resident.sm_clock.fetch_max(resident.env.cycles(), Ordering::Relaxed);
+        self.grid.raise(resident.sm_clock, resident.env.cycles());
         if let Some(old) = self.spare.replace(resident) {
             add(&mut self.stats, old.env.counts.stats);
             self.matrices += old.env.counts.matrices;
