@@ -5,6 +5,7 @@ use crate::budget::{Budgets, Resource, Share};
 use crate::chip::ChipData;
 use crate::clocks::Clocks;
 use crate::config::SimConfig;
+use crate::ctrl::zbc::ClearTables;
 use crate::doorbells::Doorbells;
 use crate::ids::Stack;
 use crate::process::Process;
@@ -30,7 +31,8 @@ pub(crate) struct Board {
     /// The GPU's device in sysfs.
     pub device: DeviceState,
     pub doorbells: Doorbells,
-    pub clocks: Clocks,
+    pub clocks: Arc<Clocks>,
+    pub clears: ClearTables,
     /// What each process may take, if several share the kernel.
     budgets: OnceLock<Arc<Budgets>>,
     /// The number of ctrl nodes opened so far.
@@ -49,7 +51,8 @@ impl Board {
             channel_ids: Stack::new(CHANNELS),
             device: DeviceState::default(),
             doorbells: Doorbells::new(gpu.clone()),
-            clocks: Clocks::new(chip),
+            clocks: Arc::new(Clocks::new(chip)),
+            clears: ClearTables::new(chip),
             budgets: OnceLock::new(),
             instances: AtomicU64::new(0),
             gpu,

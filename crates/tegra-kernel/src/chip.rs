@@ -18,6 +18,9 @@ pub(crate) struct Carveout {
     pub size: u64,
 }
 
+/// The number of PES in a GPC, which each serve some of its TPCs.
+pub(crate) const PES: u32 = 2;
+
 /// The class numbers that the characteristics report.
 #[derive(Debug)]
 pub(crate) struct Classes {
@@ -49,6 +52,8 @@ pub(crate) struct ChipData {
     pub ltc_per_fbp: u32,
     pub lts_per_ltc: u32,
     pub num_ltc: u32,
+    /// The groups of four memory channels that exist.
+    pub emc_mask: u32,
     /// The size of big pages of address spaces. 0 means that there are none.
     pub big_page: u32,
     pub available_big_pages: u32,
@@ -113,6 +118,7 @@ const AGX_ORIN: ChipData = ChipData {
     ltc_per_fbp: 1,
     lts_per_ltc: 4,
     num_ltc: 2,
+    emc_mask: 0xf,
     big_page: 0,
     available_big_pages: 0,
     classes: &GA10B_CLASSES,
@@ -137,6 +143,7 @@ const AGX_ORIN: ChipData = ChipData {
 const AGX_ORIN_PG: ChipData = ChipData { tpc_masks: &[0xf, 0], ..AGX_ORIN };
 const ORIN_NX: ChipData = ChipData {
     tpc_masks: &[0xf, 0],
+    emc_mask: 3,
     frequencies: &[306_000_000, 408_000_000, 510_000_000, 612_000_000, 714_000_000, 816_000_000, 918_000_000],
     dram_bandwidth: 102_400_000_000,
     ..AGX_ORIN
@@ -159,6 +166,7 @@ const ORIN_NX_SUPER: ChipData = ChipData {
 };
 const ORIN_NANO: ChipData = ChipData {
     tpc_masks: &[0xf, 0],
+    emc_mask: 3,
     frequencies: &[306_000_000, 408_000_000, 510_000_000, 624_750_000],
     dram_bandwidth: 68_000_000_000,
     ..AGX_ORIN
@@ -187,6 +195,7 @@ const GV11B: ChipData = ChipData {
     max_fbps: 1,
     fbp_mask: 1,
     num_ltc: 1,
+    emc_mask: 0,
     big_page: 64 << 10,
     available_big_pages: 64 << 10,
     classes: &GV11B_CLASSES,
@@ -212,6 +221,36 @@ const GV11B: ChipData = ChipData {
     dram_bandwidth: 136_500_000_000,
     ..AGX_ORIN
 };
+
+/// The TPCs of each PES of a GPC, as masks: they are dealt out in turn.
+fn pes_masks(tpcs: u32) -> [u32; PES as usize] {
+    [0x5555_5555, 0xaaaa_aaaa].map(|every_other: u32| every_other & ((1 << tpcs) - 1))
+}
+
+/// The index of a TPC in its GPC if the TPCs of one PES are counted before those of the next.
+fn index_by_pes(tpcs: u32, tpc: u32) -> u32 {
+    let masks = pes_masks(tpcs);
+    let (own, before) = ((tpc % PES) as usize, (1 << tpc) - 1);
+    masks[..own].iter().map(|mask| mask.count_ones()).sum::<u32>() + (masks[own] & before).count_ones()
+}
+
+/// The driver's estimate of how fast the TPCs that are left would be without one of them: first the slowest GPC, then the share of
+/// PES that still work, then how evenly the TPCs are divided.
+fn speed_without(counts: &[u32], left: &[u32], (gpc, tpc): (usize, u32)) -> u32 {
+    const WHOLE: u32 = 512;
+    let rest = |g: usize| if g == gpc { left[g] & !(1 << tpc) } else { left[g] };
+    let tpcs: Vec<u32> = (0..counts.len()).map(|g| rest(g).count_ones()).collect();
+    let Some(&most @ 1..) = tpcs.iter().max() else { return 0 };
+    let pes = |of: &dyn Fn(usize) -> u32| -> u32 {
+        let works = |g: usize| pes_masks(counts[g]).iter().filter(|mask| *mask & of(g) != 0).count() as u32;
+        (0..counts.len()).map(works).sum()
+    };
+    let slowest = tpcs.iter().zip(counts).map(|(tpcs, all)| WHOLE * tpcs / all).min().unwrap_or(WHOLE);
+    let average = WHOLE * tpcs.iter().sum::<u32>() / counts.len() as u32;
+    let deviation = tpcs.iter().map(|tpcs| average.abs_diff(WHOLE * tpcs)).sum::<u32>() / counts.len() as u32;
+    let world = WHOLE * pes(&rest) / pes(&|g| (1 << counts[g]) - 1);
+    (slowest << 20) + (world << 10) + (WHOLE - deviation / most)
+}
 
 impl ChipData {
     pub(crate) fn of(chip: Chip) -> &'static ChipData {
@@ -250,14 +289,30 @@ impl ChipData {
         (0..).zip(self.tpc_masks).filter(|(_, tpcs)| **tpcs != 0).fold(0, |mask, (gpc, _)| mask | 1 << gpc)
     }
 
-    /// Every TPC in order, as the GPC's logical index and the TPC's index in that GPC.
-    pub(crate) fn tpcs(&self) -> impl Iterator<Item = (u32, u32)> {
-        let present = self.tpc_masks.iter().filter(|tpcs| **tpcs != 0);
-        (0..).zip(present).flat_map(|(gpc, tpcs)| (0..tpcs.count_ones()).map(move |tpc| (gpc, tpc)))
+    pub(crate) fn tpc_count(&self) -> u32 {
+        self.tpc_masks.iter().map(|tpcs| tpcs.count_ones()).sum()
     }
 
     pub(crate) fn sm_count(&self) -> u32 {
-        self.tpc_masks.iter().map(|tpcs| tpcs.count_ones()).sum::<u32>() * self.sm_per_tpc
+        self.tpc_count() * self.sm_per_tpc
+    }
+
+    /// Every TPC in the order of its SMs' numbers, as the GPC's logical index and the TPC's index in that GPC
+    /// (docs/hardware/nvgpu-ctrl.md#sm-order). The next TPC is each time the one without which the rest works best, and the last
+    /// one of those that are alike.
+    pub(crate) fn tpcs_in_sm_order(&self) -> Vec<(u32, u32)> {
+        let counts: Vec<u32> = self.tpc_masks.iter().map(|tpcs| tpcs.count_ones()).filter(|tpcs| *tpcs > 0).collect();
+        let mut left: Vec<u32> = counts.iter().map(|tpcs| (1 << tpcs) - 1).collect();
+        let mut order = Vec::new();
+        while left.iter().any(|tpcs| *tpcs != 0) {
+            let there = |(gpc, tpc): &(usize, u32)| left[*gpc] >> tpc & 1 == 1;
+            let all = (0..counts.len()).flat_map(|gpc| (0..counts[gpc]).map(move |tpc| (gpc, tpc)));
+            let next = all.filter(there).max_by_key(|at| speed_without(&counts, &left, *at));
+            let (gpc, tpc) = next.expect("a TPC is left");
+            left[gpc] &= !(1 << tpc);
+            order.push((gpc as u32, index_by_pes(counts[gpc], tpc)));
+        }
+        order
     }
 
     pub(crate) fn max_frequency(&self) -> u64 {

@@ -35,7 +35,7 @@ pub(super) static TABLE: Table<TraceFile> = Table {
 };
 
 /// The largest size of the ring in bytes.
-const MAX_RING: u64 = 128 * PAGE;
+pub(crate) const MAX_RING: u64 = 128 * PAGE;
 const PAGE: u64 = 4096;
 const HEADER: u64 = size_of::<nvgpu_ctxsw_ring_header>() as u64;
 const ENTRY: u64 = size_of::<nvgpu_ctxsw_trace_entry>() as u64;

@@ -2,6 +2,8 @@
 
 use super::node::Ctrl;
 use crate::channel::MAX_GPFIFO_ENTRIES;
+use crate::chip::PES;
+use crate::clocks::MHZ;
 use crate::dispatch::{Call, Reply};
 use crate::release::L4t;
 use crate::space::map::BATCH_LIMIT;
@@ -16,6 +18,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// The flags of an AGX Orin on r36, as a process without CAP_SYS_NICE has observed them.
 const OBSERVED_FLAGS: u64 = 0x01bf_5fff_7f5d_035d;
+/// The size of a line of the compression cache: the smallest that its register can say. What a board says is in no log.
+const CBC_LINE: u32 = 512;
 /// The flags for which r35 has no names.
 const R36_FLAGS: u64 = NVGPU_GPU_FLAGS_MULTI_PROCESS_TSG_SHARING | NVGPU_GPU_FLAGS_SCHED_EXIT_WAIT_FOR_ERRBAR_SUPPORTED;
 /// The flags that only r35 has.
@@ -86,19 +90,25 @@ fn describe(call: &Call<'_>, ctrl: &Ctrl) -> nvgpu_gpu_characteristics {
     c.gpu_va_bit_count = 40;
     c.max_fbps_count = chip.max_fbps;
     c.fbp_en_mask = chip.fbp_mask;
+    c.emc_en_mask = chip.emc_mask;
     c.max_ltc_per_fbp = chip.ltc_per_fbp;
     c.max_lts_per_ltc = chip.lts_per_ltc;
     c.max_gpc_count = chip.max_gpcs();
     c.chipname[..chip.name.len()].copy_from_slice(chip.name.as_bytes());
     c.num_ltc = chip.num_ltc;
     c.lts_per_ltc = chip.lts_per_ltc;
+    c.cbc_cache_line_size = CBC_LINE;
     c.map_buffer_batch_limit = BATCH_LIMIT;
-    c.max_freq = chip.max_frequency();
+    c.max_freq = chip.max_frequency() / MHZ * MHZ;
     c.graphics_preemption_mode_flags = NVGPU_GRAPHICS_PREEMPTION_MODE_WFI | NVGPU_GRAPHICS_PREEMPTION_MODE_GFXP;
     c.compute_preemption_mode_flags =
         NVGPU_COMPUTE_PREEMPTION_MODE_WFI | NVGPU_COMPUTE_PREEMPTION_MODE_CTA | NVGPU_COMPUTE_PREEMPTION_MODE_CILP;
     c.default_graphics_preempt_mode = NVGPU_GRAPHICS_PREEMPTION_MODE_WFI;
     c.default_compute_preempt_mode = NVGPU_COMPUTE_PREEMPTION_MODE_WFI;
+    c.reg_ops_limit = crate::registers::LIMIT;
+    c.max_css_buffer_size = u32::MAX;
+    c.max_ctxsw_ring_buffer_size = crate::ctxsw::MAX_RING as u32;
+    c.num_ppc_per_gpc = PES;
     c.max_veid_count_per_tsg = MAX_VEIDS;
     c.max_gpfifo_entries = MAX_GPFIFO_ENTRIES;
     c.max_dbg_tsg_timeslice = MAX_DEBUG_TIMESLICE_US;

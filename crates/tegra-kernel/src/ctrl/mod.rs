@@ -7,6 +7,7 @@ mod node;
 mod objects;
 pub(crate) mod time;
 mod topology;
+pub(crate) mod zbc;
 
 pub(super) use node::Ctrl;
 
@@ -30,8 +31,8 @@ pub(super) static TABLE: Table<Ctrl> = Table {
     rows: rows! {
         ALL NVGPU_GPU_IOCTL_ZCULL_GET_CTX_SIZE => topology::zcull_ctx_size;
         ALL NVGPU_GPU_IOCTL_ZCULL_GET_INFO => topology::zcull_info;
-        ALL NVGPU_GPU_IOCTL_ZBC_SET_TABLE => topology::zbc_set;
-        ALL NVGPU_GPU_IOCTL_ZBC_QUERY_TABLE => topology::zbc_query;
+        ALL NVGPU_GPU_IOCTL_ZBC_SET_TABLE => zbc::set_table;
+        ALL NVGPU_GPU_IOCTL_ZBC_QUERY_TABLE => zbc::query_table;
         ALL NVGPU_GPU_IOCTL_GET_CHARACTERISTICS => characteristics::get;
         ALL NVGPU_GPU_IOCTL_PREPARE_COMPRESSIBLE_READ => buffers::prepare_compressible_read;
         ALL NVGPU_GPU_IOCTL_MARK_COMPRESSIBLE_WRITE => buffers::mark_compressible_write;

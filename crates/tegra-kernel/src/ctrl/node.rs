@@ -1,7 +1,7 @@
 //! An open ctrl node: its number, its doorbell page and what it asked for.
 
 use crate::budget::{Resource, Share};
-use crate::clocks::Request;
+use crate::clocks::Session;
 use crate::files::{Call, Mmap};
 use crate::process::FileId;
 use crate::release::PerRelease;
@@ -16,7 +16,6 @@ use tegrarm_abi::nvgpu::ctrl::NVGPU_GPU_IOCTL_LAST;
 use tegrarm_abi::nvgpu::r35::NVGPU_GPU_IOCTL_LAST_R35;
 use tegrarm_abi::nvgpu::r39::NVGPU_GPU_IOCTL_LAST_R39;
 use tegrarm_kmd::Errno;
-use tegrarm_lock::Mutex;
 
 /// The size of the usermode (doorbell) window in bytes.
 const DOORBELL_SIZE: usize = 64 << 10;
@@ -38,8 +37,8 @@ pub(crate) struct Ctrl {
     tokens: AtomicU64,
     /// What all groups share, for those that are opened through it.
     pub groups: Arc<Groups>,
-    /// The rate that it asked for.
-    pub request: Mutex<Option<Arc<Request>>>,
+    /// What it asked the clock arbiter for.
+    pub session: Session,
     _share: Option<Share>,
 }
 
@@ -50,13 +49,14 @@ impl Ctrl {
         let fd = memfd::create("nvhost-ctrl", DOORBELL_SIZE as u64)?;
         let own = memfd::stow(memfd::duplicate(&fd)?)?;
         let doorbell = Place { backing: Arc::new(Backing::from_memfd(own, DOORBELL_SIZE)?), offset: 0 };
+        let instance = call.board.next_instance();
         let ctrl = Arc::new(Ctrl {
-            instance: call.board.next_instance(),
+            instance,
             file: FileId::of(&fd)?,
             doorbell,
             tokens: AtomicU64::new(0),
             groups: groups.clone(),
-            request: Mutex::default(),
+            session: Session::new(&call.board.clocks, instance),
             _share: share,
         });
         call.board.doorbells.watch(ctrl.file, &ctrl.doorbell);

@@ -2,6 +2,7 @@
 
 use super::node::Ctrl;
 use crate::dispatch::{Call, Reply};
+use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_kmd::Errno;
@@ -22,21 +23,25 @@ pub(super) fn correlation(
         return Err(Errno::EINVAL.into());
     }
     for sample in &mut args.samples[..args.count as usize] {
-        sample.cpu_timestamp = cpu_time(tsc);
+        sample.cpu_timestamp = if tsc { host_ns() / NS_PER_TICK } else { unix_us() };
         sample.gpu_timestamp = call.board.gpu.time_ns();
     }
     Ok(())
 }
 
-/// CLOCK_MONOTONIC in nanoseconds, or in ticks. The counter behind it runs at 31.25 MHz on Orin.
-fn cpu_time(ticks: bool) -> u64 {
-    const NS_PER_TICK: u64 = 32;
-    let now = host_ns();
-    if ticks { now / NS_PER_TICK } else { now }
+/// The processor's counter runs at 31.25 MHz on Orin.
+const NS_PER_TICK: u64 = 32;
+
+fn ns(clock: ClockId) -> u64 {
+    clock_gettime(clock).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+/// The time of the system: microseconds since 1970.
+fn unix_us() -> u64 {
+    ns(ClockId::CLOCK_REALTIME) / 1000
 }
 
 /// CLOCK_MONOTONIC in nanoseconds.
 pub(crate) fn host_ns() -> u64 {
-    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+    ns(ClockId::CLOCK_MONOTONIC)
 }

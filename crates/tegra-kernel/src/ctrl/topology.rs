@@ -2,13 +2,13 @@
 //! docs/hardware/nvgpu-ctrl.md#cache-debug-suspend).
 
 use super::node::Ctrl;
-use crate::dispatch::{Call, Reply, Stop};
+use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::r35::nvgpu_gpu_vsms_mapping_entry_r35;
 use tegrarm_kmd::Errno;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::IntoBytes;
 
 /// The size of a ZCULL context, as observed on a board.
 const ZCULL_CTX_SIZE: u32 = 164_352;
@@ -18,36 +18,27 @@ pub(super) fn zcull_ctx_size(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_z
     Ok(())
 }
 
-/// Answers with the layout of zcull. No log shows these numbers, and nothing here uses them, because the 3D engine is
-/// not simulated.
-pub(super) fn zcull_info(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zcull_get_info_args) -> Reply {
-    *args = FromZeros::new_zeroed();
+/// Answers with the layout of zcull, which the driver computes from the number of TPCs. How many aliquots the RAM of a GPC has is
+/// in a register that no log shows, so it is 0 here.
+pub(super) fn zcull_info(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zcull_get_info_args) -> Reply {
+    const TILE: u32 = 16;
+    let chip = call.board.chip;
+    // A bank of zcull belongs to each TPC.
+    let (tpcs, gpcs) = (chip.tpc_count(), chip.gpcs());
+    let first = chip.tpc_masks.iter().find(|tpcs| **tpcs != 0).map_or(1, |tpcs| tpcs.count_ones());
+    *args = nvgpu_gpu_zcull_get_info_args {
+        width_align_pixels: tpcs * TILE,
+        height_align_pixels: 32,
+        pixel_squares_by_aliquots: tpcs * TILE * TILE * tpcs / (gpcs * first),
+        aliquot_total: 0,
+        region_byte_multiplier: gpcs * 32,
+        region_header_size: chip.max_gpcs() * 32,
+        subregion_header_size: chip.max_gpcs() * 192,
+        subregion_width_align_pixels: tpcs * TILE,
+        subregion_height_align_pixels: 64,
+        subregion_count: 16,
+    };
     Ok(())
-}
-
-fn zbc_type(kind: u32) -> Reply {
-    if [NVGPU_ZBC_TYPE_COLOR, NVGPU_ZBC_TYPE_DEPTH, NVGPU_ZBC_TYPE_STENCIL].contains(&kind) {
-        Ok(())
-    } else {
-        Err(Errno::EINVAL.into())
-    }
-}
-
-/// Accepts a legal entry of the table for zero-bandwidth clears. It is never used, because these clears belong to the
-/// 3D engine.
-pub(super) fn zbc_set(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zbc_set_table_args) -> Reply {
-    zbc_type(args.type_)
-}
-
-/// Answers a query of that table, which is empty. The query of type 0 returns its length, 15 entries.
-pub(super) fn zbc_query(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_zbc_query_table_args) -> Reply {
-    const ENTRIES: u32 = 15;
-    if args.type_ == NVGPU_ZBC_TYPE_INVALID {
-        args.index_size = ENTRIES;
-        return Ok(());
-    }
-    zbc_type(args.type_)?;
-    if args.index_size >= ENTRIES { Err(Errno::EINVAL.into()) } else { Ok(()) }
 }
 
 /// Copies as many bytes of the masks as fit, and returns the size of all masks.
@@ -64,8 +55,8 @@ pub(super) fn tpc_masks(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get
 
 pub(super) fn fbp_l2_masks(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_fbp_l2_masks_args) -> Reply {
     let chip = call.board.chip;
-    let slices = (1 << (chip.ltc_per_fbp * chip.lts_per_ltc)) - 1;
-    let present = |fbp| if chip.fbp_mask >> fbp & 1 == 1 { slices } else { 0 };
+    let caches = (1 << chip.ltc_per_fbp) - 1;
+    let present = |fbp| if chip.fbp_mask >> fbp & 1 == 1 { caches } else { 0 };
     let list: Vec<u32> = (0..chip.max_fbps).map(present).collect();
     masks(call, args.mask_buf_addr, &mut args.mask_buf_size, &list)
 }
@@ -97,30 +88,30 @@ pub(super) fn num_vsms(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_num_
     Ok(())
 }
 
-/// Copies one entry for each SM. There is no length that could be checked. SMs are numbered TPC by TPC across the GPCs,
-/// and the first SM of every TPC comes before all second ones.
+/// Copies one entry for each SM. There is no length that could be checked. The SMs of a TPC follow each other.
 pub(super) fn vsms_mapping(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_vsms_mapping) -> Reply {
     let chip = call.board.chip;
-    let sms = || (0..chip.sm_per_tpc).flat_map(|sm| (0u8..).zip(chip.tpcs()).map(move |(n, at)| (sm as u8, n, at)));
+    let tpcs = chip.tpcs_in_sm_order();
+    let sms = (0u8..).zip(&tpcs).flat_map(|(n, at)| (0..chip.sm_per_tpc as u8).map(move |sm| (sm, n, *at)));
     let bytes: Vec<u8> = if call.is_r35() {
         let entry =
             |(_, _, (gpc, tpc))| nvgpu_gpu_vsms_mapping_entry_r35 { gpc_index: gpc as u8, tpc_index: tpc as u8 };
-        sms().flat_map(|sm| entry(sm).as_bytes().to_vec()).collect()
+        sms.flat_map(|sm| entry(sm).as_bytes().to_vec()).collect()
     } else {
         let entry = |(sm, n, (gpc, tpc))| nvgpu_gpu_vsms_mapping_entry {
             gpc_logical_index: gpc as u8,
-            gpc_virtual_index: gpc as u8,
+            gpc_virtual_index: 0,
             tpc_local_logical_index: tpc as u8,
             tpc_global_logical_index: n,
             sm_local_id: sm,
             tpc_migratable_index: tpc as u8,
         };
-        sms().flat_map(|sm| entry(sm).as_bytes().to_vec()).collect()
+        sms.flat_map(|sm| entry(sm).as_bytes().to_vec()).collect()
     };
     call.copy_out_counted(args.vsms_map_buf_addr, &bytes)
 }
 
-/// Lists GR, the copy engine that shares its runlist, and one asynchronous copy engine.
+/// Lists GR, the copy engine that shares its runlist, and one asynchronous copy engine. Copy engines are counted together.
 pub(super) fn engine_info(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_get_engine_info_args) -> Reply {
     let item = |engine_id, engine_instance, runlist_id| nvgpu_gpu_get_engine_info_item {
         engine_id,
@@ -131,10 +122,13 @@ pub(super) fn engine_info(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_g
     let items = [
         item(NVGPU_GPU_ENGINE_ID_GR, 0, 0),
         item(NVGPU_GPU_ENGINE_ID_GR_COPY, 0, 0),
-        item(NVGPU_GPU_ENGINE_ID_ASYNC_COPY, 0, 1),
+        item(NVGPU_GPU_ENGINE_ID_ASYNC_COPY, 1, 1),
     ];
-    let fit = args.engine_info_buf_size as usize / size_of::<nvgpu_gpu_get_engine_info_item>();
-    call.copy_out_counted(args.engine_info_buf_addr, items[..fit.min(items.len())].as_bytes())?;
+    let size = size_of::<nvgpu_gpu_get_engine_info_item>();
+    let fit = args.engine_info_buf_size as usize / size;
+    for (i, item) in items.iter().enumerate().take(fit) {
+        call.copy_out_counted(args.engine_info_buf_addr.wrapping_add((i * size) as u64), item.as_bytes())?;
+    }
     args.engine_info_buf_size = size_of_val(&items) as u32;
     Ok(())
 }
@@ -160,22 +154,27 @@ pub(super) fn flush_l2(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_l2_fb_a
     }
 }
 
-/// Refuses the debug mode of the MMU. In that mode a bad access gives garbage and no fault, but the simulator exists to
+/// Refuses the debug mode of the MMU, which is state 1. In that mode a bad access gives garbage and no fault, but the simulator exists to
 /// show faults.
 pub(super) fn set_mmu_debug_mode(_: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_mmu_debug_mode_args) -> Reply {
-    match args.state {
-        0 => Ok(()),
-        1 => {
-            tracing::error!("SET_MMUDEBUG_MODE 1 is not simulated: bad accesses keep faulting");
-            Err(Stop::Errno(Errno::ENOSYS))
-        }
-        _ => Err(Errno::EINVAL.into()),
+    if args.state != 1 {
+        return Ok(());
     }
+    tracing::error!("SET_MMUDEBUG_MODE 1 is not simulated: bad accesses keep faulting");
+    Err(Errno::ENOSYS.into())
 }
 
+/// Writes a register of the context for each SM of the mask that exists. Without a graphics context there is no layout of it.
 pub(super) fn set_sm_debug_mode(call: &Call<'_>, _: &Arc<Ctrl>, args: &mut nvgpu_gpu_sm_debug_mode_args) -> Reply {
-    call.channel(args.channel_fd)?;
-    if args.enable == 0 {
+    let channel = call.channel(args.channel_fd)?;
+    if channel.state.lock().tsg.is_none() {
+        return Err(Errno::EINVAL.because("the channel is in no group").into());
+    }
+    let sms = args.sms & ((1 << call.board.chip.sm_count()) - 1);
+    if sms != 0 && !call.board.device.has_golden_image() {
+        return Err(Errno::ENODEV.because("no graphics context was made yet").into());
+    }
+    if args.enable == 0 || sms == 0 {
         return Ok(());
     }
     tracing::error!("SET_SM_DEBUG_MODE is not simulated: no SM stops for a debugger");

@@ -29,6 +29,8 @@ pub(crate) struct Allocation {
 pub(crate) struct Registration {
     pub metadata: Vec<u8>,
     pub mutable: bool,
+    /// Whether the buffer has compression tags.
+    pub comptags: bool,
 }
 
 /// A buffer. It lives for as long as an id, an open dmabuf descriptor or a GPU mapping refers to it.
@@ -46,7 +48,8 @@ pub(crate) struct Buffer {
     identity: OnceLock<FileId>,
     /// The dmabuf of pages from FROM_VA. It is an empty file, because these pages cannot be mapped through it.
     stub: OnceLock<Kept>,
-    pub registration: Mutex<Option<Registration>>,
+    /// What was registered for the dmabuf, and for the read-only dmabuf.
+    registrations: [Mutex<Option<Registration>>; 2],
     _share: Option<Share>,
 }
 
@@ -93,6 +96,11 @@ pub(crate) struct Dmabuf {
 }
 
 impl Dmabuf {
+    /// What was registered for it. A read-only dmabuf of a buffer is another one.
+    pub(crate) fn registration(&self) -> &Mutex<Option<Registration>> {
+        &self.buffer.registrations[usize::from(self.read_only)]
+    }
+
     /// The pages, for use by the kernel itself. The error is `ENOMEM` if the buffer has no pages, or protected pages,
     /// or pages that may not be written.
     pub(crate) fn kernel_view(&self) -> Result<Arc<Backing>, Errno> {
@@ -114,7 +122,7 @@ impl Buffer {
             memory: OnceLock::new(),
             identity: OnceLock::new(),
             stub: OnceLock::new(),
-            registration: Mutex::new(None),
+            registrations: Default::default(),
             _share: share,
         }
     }
