@@ -209,7 +209,7 @@ extern "C" __global__ void k(int *p, int zero) {
     }
     p[i] = sum;
 }""")
-bug("shared race: one instruction", "race: shared memory at 0x4 is accessed by threads of one instruction, with different values", """
+bug("shared race: one instruction", "race: shared memory at 0x0 is accessed by threads of one instruction, with different values", """
 extern "C" __global__ void k(int *p, int zero) {
     __shared__ int own[64];
     own[threadIdx.x / 2] = threadIdx.x; // BUG
@@ -334,3 +334,110 @@ extern "C" __global__ void k(int *p, int zero) {{
     asm volatile("" : "+r"(x));
     {use} // BUG
 }}""", block=32, also=also or "was never written, and")
+# Races that only `race=strict` reports, in the same form.
+STRICT = {}
+
+
+def strict(name, says, code, grid=1, block=32, arguments=(("int32", 200), 0), also="", **options):
+    STRICT[name] = (says, also, code, grid, block, arguments, options)
+
+
+strict("one value by two warps", "race: shared memory at 0x0 is accessed by threads of warps with no barrier between them", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int found;
+    if (threadIdx.x == 0) found = 0;
+    __syncthreads();
+    if (threadIdx.x % 32 == 3) found = 1; // BUG
+    __syncthreads();
+    p[threadIdx.x] = found;
+}""", block=64, also="does not show which accesses of shared memory are volatile")
+strict("one value by two blocks", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (threadIdx.x == 1) p[50] = 77; // BUG
+}""", grid=2, also="of blocks that nothing orders")
+strict("one value by one instruction", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (p[threadIdx.x] & 1) p[150] = 7; // BUG
+}""", also="of one warp with one instruction")
+strict("a look before an atomic", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    int i = blockIdx.x * 32 + threadIdx.x;
+    if (p[150] < i + 500) // OTHER
+        atomicMax(p + 150, i + 500); // BUG
+}""", grid=2, also="only one access is strong")
+strict("a look behind an atomic of another block", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (threadIdx.x == 0 && blockIdx.x == 0) atomicAdd(p + 150, 1); // OTHER
+    if (threadIdx.x == 0 && blockIdx.x == 1) p[0] = p[150]; // BUG
+}""", grid=2, also="only one access is strong")
+for how, between in [("nothing", ""), ("a shuffle", "x = __shfl_xor_sync(~0u, x, 3);"), ("a vote", "x += __any_sync(~0u, x == 5);"),
+                     ("a branch", "if (x & 1) p[64 + i] = x; else x++;")]:
+    strict(f"lanes with {how} between them", "race: shared memory at 0x", f"""
+extern "C" __global__ void k(int *p, int zero) {{
+    __shared__ int own[32];
+    int i = threadIdx.x, x = p[i];
+    own[i] = x; // OTHER
+    {between}
+    p[i] = own[i ^ 1] + x; // BUG
+}}""", also="of one warp, without a __syncwarp between them")
+strict("lanes of two tiles", "race: shared memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[32];
+    int i = threadIdx.x;
+    own[i] = p[i]; // OTHER
+    unsigned mask = 0xffu << (i / 8 * 8);
+    if (zero + (i & 8)) __syncwarp(mask); else __syncwarp(mask);
+    int x = own[i ^ 7];
+    p[i] = own[i ^ 8] + x; // BUG
+}""", also="of one warp")
+strict("an atomic for the own block", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    if (threadIdx.x == 0) atomicAdd_block(p + 150, 1); // BUG
+}""", grid=2, also="with a scope that is only the own block")
+strict("a release without the other warps", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    int i = threadIdx.x;
+    if (blockIdx.x == 0) {
+        p[i] = i + 500; // OTHER
+        if (i == 63) { __threadfence(); atomicExch(p + 190, -1); }
+    } else {
+        if (i == 0) { while (atomicAdd(p + 190, 0) != -1) {} __threadfence(); }
+        __syncthreads();
+        p[100 + i] = p[i]; // BUG
+    }
+}""", grid=2, block=64)
+strict("a load that no fence follows", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    int i = threadIdx.x;
+    if (blockIdx.x == 0 && i == 0) {
+        p[1] = 500; // OTHER
+        __threadfence();
+        atomicExch(p + 190, -1);
+    } else if (i == 0) {
+        while (atomicAdd(p + 190, 0) != -1) {}
+        p[2] = p[1]; // BUG
+    }
+}""", grid=2)
+strict("a copy that its own thread does not wait for", "race: shared memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[64];
+    int i = threadIdx.x;
+    unsigned to = __cvta_generic_to_shared(own + i);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(p + i) : "memory"); // OTHER
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to + 128), "l"(p + i) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    if (zero) asm volatile("cp.async.wait_group 1;" ::: "memory");
+    p[i] = own[i]; // BUG
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}""", also="an asynchronous copy that nobody has waited for")
+strict("a copy whose source is overwritten", "race: global memory at 0x", """
+extern "C" __global__ void k(int *p, int zero) {
+    __shared__ int own[32];
+    int i = threadIdx.x;
+    unsigned to = __cvta_generic_to_shared(own + i);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(p + i) : "memory"); // OTHER
+    p[i] = zero + 5; // BUG
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    p[i] += own[i];
+}""", also="an asynchronous copy that nobody has waited for")

@@ -4,6 +4,7 @@
 //! which cells only know the number.
 
 use super::quick::Quick;
+use sm87::isa::memory::Scope;
 use tegrarm_lock::ProcessMutex;
 
 /// What accesses have in common that a warp makes with one instruction while its clock stands still.
@@ -22,6 +23,10 @@ pub(crate) struct Event {
     pub strong: bool,
     /// Whether it is an atomic of a kind that programs look at beforehand with a plain load.
     pub looked_at: bool,
+    /// For whom it is ordered with other threads' accesses, as far as `race=strict` has to know it.
+    pub scope: Option<Scope>,
+    /// The group of an asynchronous copy, and one, as far as `race=strict` has to know it.
+    pub copy: u32,
 }
 
 impl Event {
@@ -137,6 +142,11 @@ impl Mark {
         Mark(self.0 & !(31 << 8) | u64::from(lane & 31) << 8)
     }
 
+    /// The same access, with the bytes of another one too.
+    pub(crate) fn with_bytes_of(self, other: Mark) -> Mark {
+        Mark(self.0 | u64::from(other.bytes()))
+    }
+
     /// Whether one execution of an instruction made both accesses.
     pub(crate) fn is_at_once(self, other: Mark) -> bool {
         self.0 >> 16 == other.0 >> 16
@@ -178,7 +188,7 @@ pub(crate) const WORDS: usize = 1024;
 type Page = Box<[Cell; WORDS]>;
 /// The pages of which is known at once where they are.
 const WAYS: usize = 16;
-/// The most pages that are remembered. More memory is not looked at.
+/// The most pages that are remembered unless all are. More memory is not looked at.
 const MOST_PAGES: usize = 8 << 10;
 
 /// Pages of launches that have ended, for the next ones: to get new memory from the host takes longer than to clear it.
@@ -209,9 +219,16 @@ pub(crate) struct Cells {
     pages: Vec<Page>,
     /// The numbers of the pages that were used last, and one more than their places.
     recent: [(u64, usize); WAYS],
+    /// Whether all memory is remembered, whatever it takes.
+    pub all_of_it: bool,
 }
 
 impl Cells {
+    /// The bytes of the host's memory that they take.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.pages.len() * size_of::<[Cell; WORDS]>()) as u64
+    }
+
     /// The cell of the word at an address; `None` when too much memory is in use.
     pub(crate) fn at(&mut self, address: u64) -> Option<&mut Cell> {
         self.some(address, 1)?.first_mut()
@@ -233,7 +250,7 @@ impl Cells {
     #[cold]
     fn page(&mut self, number: u64) -> Option<usize> {
         let known = self.index.get(&number).copied();
-        if known.is_none() && self.pages.len() == MOST_PAGES {
+        if known.is_none() && self.pages.len() == MOST_PAGES && !self.all_of_it {
             return None;
         }
         let place = known.unwrap_or(self.pages.len());
@@ -251,8 +268,18 @@ impl Cells {
 mod tests {
     use super::*;
 
-    const LOAD: Event =
-        Event { time: 1, cta_time: 1, cta: 0, at: 64, since: 7, warp: 3, strong: false, looked_at: false };
+    const LOAD: Event = Event {
+        time: 1,
+        cta_time: 1,
+        cta: 0,
+        at: 64,
+        since: 7,
+        warp: 3,
+        strong: false,
+        looked_at: false,
+        scope: None,
+        copy: 0,
+    };
 
     #[test]
     fn a_cell_is_small() {

@@ -8,8 +8,8 @@
 //!    ├ limits   how far shared and local memory reach
 //!    ├ order    what happened before what                cells    who has last used each word     quick    maps
 //!    ├ memory   bounds        sync   barriers            race     accesses without an order
-//!    │                                                                      reach   whether a way leads from one place to another
 //!    │               relation   how accesses stand to each other     stored   what memory holds where something is stored
+//!    │               strict     every race, lane by lane             lanes, knowledge   what happened before what, lane by lane
 //!    └ init     values that were never written: written   which bytes were      shadow   which lanes of registers hold such
 //!                    operands   what instructions read      trial    what they make of it
 //! ```
@@ -17,6 +17,8 @@
 //! A launch without a checker has no inspector and no such copy, so that it executes what it always executed.
 mod cells;
 mod init;
+mod knowledge;
+mod lanes;
 mod limits;
 mod memory;
 mod operands;
@@ -24,11 +26,11 @@ mod order;
 mod plan;
 mod quick;
 mod race;
-mod reach;
 mod relation;
 mod report;
 mod shadow;
 mod stored;
+mod strict;
 mod sync;
 mod trial;
 mod written;
@@ -36,20 +38,28 @@ mod written;
 pub use report::{Checker, Checks, Kind, Party, Report};
 
 use init::Init;
+use lanes::Lanes;
 use limits::Limits;
 use operands::Program;
+use order::Order;
 use plan::Plan;
 use race::{Common, Races};
 use report::Place;
 use sm87::Launch;
 use sm87::Word;
 use sm87::isa;
+use sm87::isa::memory::{Scope, Shape, Space};
 use sm87::observe::access::{self, Access, Span};
-use sm87::observe::{Chosen, CtaObserver, Env, Fetch, Flow, Image, Observer, Step, Uop, Warp};
+use sm87::observe::{Chosen, CtaObserver, Env, Fetch, Flow, Image, Named, Observer, Step, Uop, Warp};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 use tegrarm_lock::Mutex;
+
+/// How many instructions behind its WARPSYNC a shuffle may be.
+const NEAR: usize = 4;
+/// How many instructions behind a load its compare-and-swap may be.
+const BEFORE_A_SWAP: usize = 16;
 
 /// The plans of the instructions of a program that is looked at.
 #[derive(Clone, Default)]
@@ -69,9 +79,14 @@ impl Looked {
         let word = |at: u32| Word(image.word(at));
         let plan = |at: u32| match isa::lookup(word(at)).map_or(Plan::Nothing, |row| Plan::of(row, word(at))) {
             Plan::Access(_) if !checks.memory && !checks.race && !checks.init => Plan::Nothing,
+            Plan::Access(shape) if checks.strict && looks_before_a_swap(image, at) => {
+                Plan::Access(Shape { strong: true, scope: Some(Scope::Cta), ..shape })
+            }
             Plan::Barrier(_) if !checks.sync && !checks.race => Plan::Nothing,
-            Plan::Warpsync if !checks.sync => Plan::Nothing,
+            Plan::Warpsync(_) if !checks.sync && !checks.strict => Plan::Nothing,
+            Plan::Warpsync(_) => Plan::Warpsync(!is_of_a_shuffle(image, at)),
             Plan::Fence(_) | Plan::Exit if !checks.race => Plan::Nothing,
+            Plan::Nop | Plan::Acquires | Plan::Groups | Plan::Awaits(_) if !checks.strict => Plan::Nothing,
             plan => plan,
         };
         let mut code = DefaultHasher::new();
@@ -95,6 +110,30 @@ impl Looked {
     fn has(&self, at: u32) -> bool {
         self.plan(at) != Plan::Nothing || self.program.get().is_some_and(|program| program.matters(at))
     }
+}
+
+/// Whether a WARPSYNC stands in front of a shuffle or a vote, with nothing but arithmetic between them. PTX promises nothing of memory then.
+fn is_of_a_shuffle(image: &Image, at: u32) -> bool {
+    let behind = (at + 1..image.len()).map_while(|at| Some((image.row(at)?, Word(image.word(at)))));
+    let goes_on = |row: &isa::Row| {
+        row.flow == isa::Flow::Next && row.effects.memory().is_none() && row.effects.does != isa::Does::MeetsLanes
+    };
+    behind.take(NEAR).take_while(|(row, _)| goes_on(row)).any(|(row, word)| row.effects.reads_across(word))
+}
+
+/// Whether a load of shared memory looks at what a compare-and-swap behind it changes. Compilers make such pairs of other atomics, so that
+/// the load is as strong as the atomic.
+fn looks_before_a_swap(image: &Image, at: u32) -> bool {
+    let place = |at: u32| {
+        let (row, word) = (image.row(at)?, Word(image.word(at)));
+        let memory = row.effects.memory().filter(|memory| memory.space == Space::Shared)?;
+        Some((Named::of(row, word)?.sources[0], word.0 >> 40 & 0xff_ffff, memory.shape(word)))
+    };
+    let Some((register, offset, load)) = place(at).filter(|(.., shape)| !shape.writes) else { return false };
+    let is_it = |at: u32| {
+        place(at).is_some_and(|(r, o, shape)| shape.swaps && (r, o, shape.len) == (register, offset, load.len))
+    };
+    (at + 1..image.len()).take(BEFORE_A_SWAP).any(is_it)
 }
 
 /// What is looked at in a program.
@@ -129,7 +168,9 @@ impl Observer for Watch {
         Inspector::new(&self.checker, launch, image, &self.common)
     }
 
-    fn ends(&self, _: u64) {}
+    fn ends(&self, _: u64) {
+        self.checker.took(self.common.lock().cells.bytes());
+    }
 }
 
 impl CtaObserver for Inspector {
@@ -215,7 +256,8 @@ pub(crate) struct Inspector {
     /// Whether what a load leaves in a row may be read behind it, by the load's address.
     read_behind: HashMap<(u64, usize), bool>,
     named: [Option<sync::Named>; 16],
-    races: Option<Box<Races>>,
+    races: Option<Box<Races<Order>>>,
+    strict: Option<Box<Races<Lanes>>>,
     init: Option<Box<Init>>,
 }
 
@@ -230,8 +272,9 @@ impl Inspector {
         let limits = Limits::of(launch, image);
         let (accesses, found, named) = (Vec::with_capacity(64), Default::default(), [None; 16]);
         let read_behind = HashMap::new();
-        let races = shared.checks().race.then(|| Races::new(launch.shared_bytes));
-        let init = shared.checks().init;
+        let Checks { init, race, strict, .. } = shared.checks();
+        let races = (race && !strict).then(|| Races::new(launch.shared_bytes));
+        let strict = strict.then(|| Races::new(launch.shared_bytes));
         let init = init.then(|| Init::new(launch, limits.arrays, looked(image).program(image).unwritten));
         let (shared, common) = (shared.clone(), common.clone());
         let (ctaid, span, torn, known) = (None, None, (None, 0), image.len());
@@ -248,6 +291,7 @@ impl Inspector {
             read_behind,
             named,
             races,
+            strict,
             init,
         })
     }
@@ -267,6 +311,7 @@ impl Inspector {
         self.named = [None; 16];
         self.torn = (None, 0);
         self.races.iter_mut().for_each(|races| races.begin(ctaid, launch.grid));
+        self.strict.iter_mut().for_each(|races| races.begin(ctaid, launch.grid));
         self.init.iter_mut().for_each(|init| init.begin(launch));
     }
 
@@ -277,6 +322,9 @@ impl Inspector {
         self.grows(env);
         if let Some(races) = &mut self.races {
             races.order.goes_on(warp);
+        }
+        if let Some(races) = &mut self.strict {
+            races.order.goes_on(warp, w.active(), strict::live(w));
         }
         match plan {
             Plan::Nothing => {}
@@ -294,12 +342,15 @@ impl Inspector {
                     self.accesses = accesses;
                 }
                 self.races(&mut common, w, env, u, shape);
+                self.strict_races(&mut common, w, env, u, shape);
             }
             Plan::Barrier(aligned) => self.barrier(w, env, u, exec, aligned),
             Plan::Fence(whole_gpu) => self.races.iter_mut().for_each(|races| races.order.fences(warp, whole_gpu)),
             Plan::Exit => self.races.iter_mut().for_each(|races| races.order.exits(warp)),
-            Plan::Warpsync => self.warpsync(w, env, u, exec),
+            Plan::Warpsync(_) if checks.sync => self.warpsync(w, env, u, exec),
+            Plan::Warpsync(_) | Plan::Acquires | Plan::Nop | Plan::Groups | Plan::Awaits(_) => {}
         }
+        self.orders(w, env, u, exec, plan);
         true
     }
 

@@ -1,7 +1,7 @@
 //! What the checker must know of an instruction, read once when a launch is prepared.
 
 use sm87::Word;
-use sm87::isa::memory::{Scope, Shape};
+use sm87::isa::memory::{Scope, Shape, forgets_all};
 use sm87::isa::{Does, End, Flow, Row};
 
 /// What the checker looks at.
@@ -11,13 +11,24 @@ pub(crate) enum Plan {
     Access(Shape),
     /// BAR: whether all lanes of a warp must come to it together, as PTX's `.aligned` says.
     Barrier(bool),
-    /// WARPSYNC.
-    Warpsync,
+    /// WARPSYNC: whether it orders accesses. The one in front of a shuffle or a vote does not.
+    Warpsync(bool),
     /// MEMBAR: whether it is for more than the CTA.
     Fence(bool),
+    /// The end of a fence that acquires.
+    Acquires,
+    /// NOP, which stands for a WARPSYNC of lanes that run together, or for a fence of the CTA that acquires.
+    Nop,
+    /// The asynchronous copies so far are a group.
+    Groups,
+    /// Waits for all groups of copies but so many.
+    Awaits(u32),
     /// EXIT.
     Exit,
 }
+
+/// The scoreboard of asynchronous copies.
+const COPIES: u32 = 0;
 
 impl Plan {
     /// The plan of an instruction, whose row is `row`.
@@ -26,7 +37,11 @@ impl Plan {
             Does::Accesses(memory) => Plan::Access(memory.shape(word)),
             // ptxas writes DEFER_BLOCKING for aligned barriers alone.
             Does::Meets(aligned) => Plan::Barrier(word.bit(aligned)),
-            Does::MeetsLanes => Plan::Warpsync,
+            Does::MeetsLanes => Plan::Warpsync(true),
+            Does::KeepsCaches(how) if forgets_all(how.of(word)) => Plan::Acquires,
+            Does::Nothing => Plan::Nop,
+            Does::Groups => Plan::Groups,
+            Does::Awaits { scoreboard, but } if scoreboard.of(word) == COPIES => Plan::Awaits(but.of(word)),
             Does::Orders(scope) => Plan::Fence(Scope::of_fence(scope.of(word)) > Scope::Sm),
             _ if row.flow == Flow::Ends(End::Exit) => Plan::Exit,
             _ => Plan::Nothing,
@@ -61,7 +76,7 @@ mod tests {
         assert!(matches!(plan(Does::Accesses(memory), strong), Plan::Access(shape) if shape.strong), "STRONG.SYS");
         assert_eq!(plan(Does::Meets(1), word), Plan::Barrier(true));
         assert_eq!(plan(Does::Meets(2), word), Plan::Barrier(false));
-        assert_eq!(plan(Does::MeetsLanes, word), Plan::Warpsync);
+        assert_eq!(plan(Does::MeetsLanes, word), Plan::Warpsync(true));
         assert_eq!(plan(Does::Orders(Bits::new(0, 2)), word), Plan::Fence(true), "2 is the GPU");
         assert_eq!(plan(Does::Orders(Bits::new(2, 1)), word), Plan::Fence(false), "0 is the CTA");
         assert_eq!(Plan::of(&Row { flow: Flow::Ends(End::Exit), ..*known }, word), Plan::Exit);

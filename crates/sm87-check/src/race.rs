@@ -1,12 +1,14 @@
 //! Races: two accesses to one place, at least one of them a store, between which nothing makes an order.
 //!
 //! Barriers, fences with what is stored behind them, and atomics make an order. Where machine code does not show whether
-//! there is one, there is taken to be one: what is reported is a race, and not every race is reported.
+//! there is one, there is taken to be one: what is reported is a race, and not every race is reported. [`super::strict`] is
+//! for those who want to see every race.
 
 use super::cells::{Cell, Cells, Event, Events, Mark, WORDS};
+use super::knowledge::Words;
 use super::order::{Order, Times, WARPS, join};
 use super::quick::Quick;
-use super::relation::{Now, before};
+use super::relation::{Now, Sequence, before};
 use super::report::Kind;
 use super::stored::{Place, Stored};
 use super::written::Pages;
@@ -34,63 +36,84 @@ pub(crate) struct Common {
     pub(super) pages: Pages,
     /// The program in which every instruction is looked at, once a CTA needed it.
     pub(super) whole: Option<Arc<Image>>,
-    cells: Cells,
-    events: Events,
+    pub(super) cells: Cells,
+    pub(super) events: Events,
     words: Quick<u64, Told>,
+    /// What was told through words, as `race=strict` wants to know it.
+    pub(super) told: Words,
 }
 
-/// The accesses of a CTA.
+/// The accesses of a CTA. `order` says what is known to have happened before what.
 #[derive(Debug)]
-pub(crate) struct Races {
-    pub(super) order: Order,
-    shared: Vec<Cell>,
-    events: Events,
+pub(crate) struct Races<O> {
+    pub(super) order: O,
+    pub(super) shared: Vec<Cell>,
+    pub(super) events: Events,
     execution: u32,
-    cta: u32,
+    pub(super) cta: u32,
     place: Place,
     stored: Stored,
 }
 
-/// An access that the one that is made now races with.
-struct Conflict {
-    with: Event,
-    lane: u8,
-    /// Whether it was made by the same execution of an instruction.
-    at_once: bool,
-    wrote: bool,
+/// The rules by which an access of one word races with those before it.
+pub(super) trait Rules: Sequence + Sized {
+    /// The order of a CTA in which nothing has happened.
+    fn begin(cta: u32) -> Self;
+
+    /// The event that an access of a warp is.
+    fn event(&self, w: &Warp, shape: Shape) -> Event;
+
+    /// Notes the access of one word, and finds what it races with.
+    fn touch(races: &mut Races<Self>, common: &mut Common, word: Touched<'_>, now: &mut Now) -> Option<Conflict>;
 }
 
-impl Races {
+/// A word that is accessed.
+#[derive(Clone, Copy)]
+pub(super) struct Touched<'a> {
+    pub access: &'a Access,
+    pub word: u64,
+    /// The bytes of it that are accessed.
+    pub bytes: u8,
+    /// Whether a store leaves it as it was.
+    pub kept: bool,
+    /// The lanes of the warp that have not exited.
+    pub live: u32,
+    /// Whether the program has barriers in shared memory.
+    pub objects: bool,
+}
+
+/// An access that the one that is made now races with.
+pub(super) struct Conflict {
+    pub with: Event,
+    pub lane: u8,
+    /// Whether it was made by the same execution of an instruction.
+    pub at_once: bool,
+    pub wrote: bool,
+}
+
+impl<O: Rules> Races<O> {
     /// Nothing was accessed.
-    pub(super) fn new(shared_bytes: u32) -> Box<Races> {
+    pub(super) fn new(shared_bytes: u32) -> Box<Races<O>> {
         let shared = vec![Cell::default(); shared_bytes.div_ceil(4) as usize];
-        let (order, events) = (Order::new(), Events::default());
+        let (order, events) = (O::begin(0), Events::default());
         let (place, stored) = (Place::default(), Stored::default());
         Box::new(Races { order, shared, events, execution: 0, cta: 0, place, stored })
     }
 
     /// Another CTA begins.
     pub(super) fn begin(&mut self, ctaid: [u32; 3], grid: [u32; 3]) {
-        self.order = Order::new();
+        self.cta = ctaid[0] + grid[0] * (ctaid[1] + grid[1] * ctaid[2]);
+        self.order = O::begin(self.cta);
         self.shared.fill(Cell::default());
         self.events.clear();
-        self.cta = ctaid[0] + grid[0] * (ctaid[1] + grid[1] * ctaid[2]);
     }
 
     /// A warp executes an instruction. The result is the event that this is.
-    fn executes(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape) -> Event {
+    pub(super) fn executes(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape) -> Event {
         self.execution = self.execution.wrapping_add(1);
         self.stored.whole = None;
-        Event {
-            at: env.pc(u.at()),
-            cta: self.cta,
-            since: self.execution,
-            warp: w.index() as u8,
-            strong: shape.strong,
-            time: self.order.now(w.index() as usize),
-            cta_time: self.order.time,
-            ..Event::default()
-        }
+        let (at, cta, warp) = (env.pc(u.at()), self.cta, w.index() as u8);
+        Event { at, cta, warp, since: self.execution, strong: shape.strong, ..self.order.event(w, shape) }
     }
 
     /// Whether a store leaves memory as it was, which nobody can tell from no store. `span` has all accesses of the instruction, if
@@ -102,7 +125,7 @@ impl Races {
     }
 
     /// Makes an event, or finds the one that has begun.
-    fn event(&mut self, common: &mut Common, memory: Memory, event: Event) -> Now {
+    pub(super) fn event(&mut self, common: &mut Common, memory: Memory, event: Event) -> Now {
         let number = if memory == Memory::Shared {
             if self.events.is_full() {
                 self.events.collect(self.shared.iter_mut());
@@ -114,12 +137,12 @@ impl Races {
             }
             common.events.number(&event)
         };
-        Now::new(event, number)
+        Now::new::<O>(event, number)
     }
 
     /// Notes the plain accesses of an instruction to whole words that are near each other, if they race with nothing. The
     /// result is false if they must be looked at one by one, some of them perhaps again.
-    fn pass_together(
+    pub(super) fn pass_together(
         &mut self,
         common: &mut Common,
         instruction: (&Warp, &Env<'_>, &Uop),
@@ -141,17 +164,17 @@ impl Races {
             (None, &common.events)
         };
         let Some(cells) = cells else { return false };
-        let (mark, mut last) = (events.mark(now.number, &event, 0, 15), None);
+        let (mark, mut last) = (events.mark(now.number, &event, 0, 15), Last::default());
+        let looks = writes && !O::BY_LANES && span.memory == Memory::Global;
         accesses.iter().all(|access| {
-            // Lanes that read what the lane before them reads learn nothing new.
-            if !writes && last.replace(access.at) == Some(access.at) {
+            if !writes && last.is_again::<O>(access) {
                 return true;
             }
             let offset = access.at - span.low;
             if !offset.is_multiple_of(4) {
                 return false;
             }
-            if writes && self.stored.is_kept(&mut self.place, instruction, span, access) {
+            if looks && self.stored.is_kept(&mut self.place, instruction, span, access) {
                 return true;
             }
             let (first, mark) = (offset as usize / 4, mark.by(access.lane));
@@ -162,7 +185,7 @@ impl Races {
 
     /// Notes a plain access that races with nothing. The result is false if it must be looked at more closely.
     #[inline(always)]
-    fn passes(&mut self, common: &mut Common, access: &Access, now: &mut Now) -> bool {
+    pub(super) fn passes(&mut self, common: &mut Common, access: &Access, now: &mut Now) -> bool {
         let (first, within, words) = (access.at & !3, access.at & 3, access.len.div_ceil(4) as usize);
         let bytes = match access.len {
             1 | 2 if within + u64::from(access.len) <= 4 => ((1 << access.len) - 1) << within,
@@ -181,34 +204,61 @@ impl Races {
     }
 
     /// Notes an access word by word. The result is the first word at which it races, and what it races with there.
-    fn touch_all(
+    pub(super) fn touch_all(
         &mut self,
         common: &mut Common,
         (w, u): (&Warp, &Uop),
-        access: &Access,
+        touched: Touched<'_>,
         now: &mut Now,
     ) -> Option<(u64, Conflict)> {
+        let access = touched.access;
         let end = access.at.saturating_add(access.len.into());
         let (mut word, mut first) = (access.at & !3, None);
         while word < end {
             let (from, to) = (access.at.max(word) - word, end.min(word.saturating_add(4)) - word);
-            let found = self.touch(common, access, word, now, ((1u32 << to) - (1 << from)) as u8);
-            let found = found.filter(|found| !stores_the_same(w, u, access, found));
+            let bytes = ((1u32 << to) - (1 << from)) as u8;
+            let found = O::touch(self, common, Touched { word, bytes, ..touched }, now);
+            let found = found.filter(|found| O::BY_LANES || !stores_the_same(w, u, access, found));
             first = first.or(found.map(|found| (word, found)));
             word = word.saturating_add(4);
         }
         first
     }
+}
 
-    /// Notes the access of one word, and finds what it races with.
-    fn touch(&mut self, common: &mut Common, access: &Access, word: u64, now: &mut Now, bytes: u8) -> Option<Conflict> {
+/// The place that the lane before has read, and how many lanes have read it.
+#[derive(Default)]
+pub(super) struct Last(Option<(Memory, u64)>, u32);
+
+impl Last {
+    /// Whether a lane reads what the lanes before it have read. Of a warp one lane is enough, unless lanes are told apart: then two are.
+    #[inline(always)]
+    pub(super) fn is_again<O: Sequence>(&mut self, access: &Access) -> bool {
+        let place = Some((access.memory, access.at));
+        self.1 = if self.0 == place { self.1 + 1 } else { 0 };
+        self.0 = place;
+        self.1 > u32::from(O::BY_LANES)
+    }
+}
+
+impl Rules for Order {
+    fn begin(_: u32) -> Order {
+        Order::new()
+    }
+
+    fn event(&self, w: &Warp, _: Shape) -> Event {
+        Event { time: self.now(w.index() as usize), cta_time: self.time, ..Event::default() }
+    }
+
+    fn touch(races: &mut Races<Order>, common: &mut Common, touched: Touched<'_>, now: &mut Now) -> Option<Conflict> {
+        let Touched { access, word, bytes, kept, .. } = touched;
         let is_shared = access.memory == Memory::Shared;
         let (cell, events) = if is_shared {
-            (self.shared.get_mut(word as usize / 4)?, &self.events)
+            (races.shared.get_mut(word as usize / 4)?, &races.events)
         } else {
             (common.cells.at(word)?, &common.events)
         };
-        let (order, event) = (&mut self.order, now.event);
+        let (order, event) = (&mut races.order, now.event);
         let mark = events.mark(now.number, &event, access.lane, bytes);
         // A barrier in shared memory is changed by atomics of eight bytes, and read by plain loads. What is stored behind a
         // fence may be a flag.
@@ -219,11 +269,12 @@ impl Races {
         let (tells, warp) = (cell.tells(), usize::from(event.warp));
         if access.reads && (event.strong || tells) {
             learn(order, &common.words, is_shared, word, &event);
-            now.apart = now.number;
+            now.learns();
         }
         let before = *cell;
         let is_new = access.writes || now.reads(cell, order, events, mark) || event.strong;
-        let conflict = if is_new && !tells { conflict(&before, order, events, access, &event, mark) } else { None };
+        let conflict =
+            if is_new && !tells { conflict(&before, order, events, (access, kept), &event, mark) } else { None };
         if access.writes {
             cell.written(mark);
         }
@@ -234,8 +285,15 @@ impl Races {
     }
 }
 
-/// The access to a word that the access `now` races with.
-fn conflict(cell: &Cell, order: &Order, events: &Events, access: &Access, now: &Event, mark: Mark) -> Option<Conflict> {
+/// The access to a word that the access `now` races with. A store that leaves the word as it was (`kept`) is one with the store before it.
+fn conflict(
+    cell: &Cell,
+    order: &Order,
+    events: &Events,
+    (access, kept): (&Access, bool),
+    now: &Event,
+    mark: Mark,
+) -> Option<Conflict> {
     let find = |other: Mark, wrote: bool| {
         let with = *events.get(other.event());
         if with.time == 0 || other.bytes() & mark.bytes() == 0 {
@@ -249,7 +307,7 @@ fn conflict(cell: &Cell, order: &Order, events: &Events, access: &Access, now: &
         (collide || meet).then_some(Conflict { with, lane: other.lane(), at_once, wrote })
     };
     let reads = || cell.reads.iter().find_map(|read| find(*read, false)).filter(|_| access.writes && !access.atomic);
-    find(cell.write(), true).or_else(reads)
+    find(cell.write(), true).filter(|found| !kept || found.at_once).or_else(reads)
 }
 
 /// The warp learns what others told through a word.
@@ -312,21 +370,23 @@ impl Inspector {
     /// Looks for races of the accesses one after another.
     fn races_of_each(
         &self,
-        races: &mut Races,
+        races: &mut Races<Order>,
         common: &mut Common,
         (w, env, u): (&Warp, &Env<'_>, &Uop),
         (shape, may_tell): (Shape, bool),
         mut event: Event,
     ) {
         let is_plain_load = !shape.writes && !event.strong;
-        let (mut shared, mut global, mut last) = (Now::default(), Now::default(), None);
+        let (mut shared, mut global, mut last) = (Now::default(), Now::default(), Last::default());
         for access in self.accesses.iter().filter(|access| access.memory != Memory::Local) {
-            // Lanes that read what the lane before them reads learn nothing new.
-            if is_plain_load && last.replace((access.memory, access.at)) == Some((access.memory, access.at)) {
+            if is_plain_load && last.is_again::<Order>(access) {
                 continue;
             }
             let is_store = access.writes && !access.atomic && shape.space != Space::Copy;
-            if is_store && races.is_kept((w, env, u), self.span, access) {
+            let kept = is_store && races.is_kept((w, env, u), self.span, access);
+            // Nobody can tell a store to a buffer of what is there from no store. In shared memory it counts against loads, because it
+            // is another value that was meant.
+            if kept && access.memory == Memory::Global {
                 continue;
             }
             event.looked_at = access.atomic && (shape.swaps || self.limits.objects || access.memory == Memory::Global);
@@ -339,25 +399,34 @@ impl Inspector {
             if !may_tell && races.passes(common, access, now) {
                 continue;
             }
-            if let Some((word, conflict)) = races.touch_all(common, (w, u), access, now) {
-                self.report_race(w, env, u, access, word, &conflict);
+            let touched = Touched { access, word: 0, bytes: 0, kept, live: 0, objects: self.limits.objects };
+            if let Some((word, conflict)) = races.touch_all(common, (w, u), touched, now) {
+                let with = &conflict.with;
+                let why = match () {
+                    () if with.cta != event.cta => "of blocks that nothing orders",
+                    () if with.warp == event.warp => "of one instruction, with different values",
+                    () => "of warps with no barrier between them",
+                };
+                self.report_race((w, env, u), access, word, &conflict, why);
             }
         }
     }
 
-    fn report_race(&self, w: &Warp, env: &Env<'_>, u: &Uop, access: &Access, word: u64, conflict: &Conflict) {
+    /// Reports that an access races with another one. `why` says what threads made them.
+    pub(super) fn report_race(
+        &self,
+        (w, env, u): (&Warp, &Env<'_>, &Uop),
+        access: &Access,
+        word: u64,
+        conflict: &Conflict,
+        why: &str,
+    ) {
         let with = &conflict.with;
         let other = env.target(with.at).unwrap_or(u.at());
         self.report_pair(env, Kind::Race, 0, u.at(), other, |party| {
             let memory = access.memory.name();
             let [x, y, _] = env.launch().grid.map(|n| n.max(1));
             let block = [with.cta % x, with.cta / x % y, with.cta / x / y];
-            let ctaid = env.ctaid();
-            let why = match () {
-                () if block != ctaid => "of blocks that nothing orders",
-                () if u32::from(with.warp) == w.index() => "of one instruction, with different values",
-                () => "of warps with no barrier between them",
-            };
             let title = format!("{memory} memory at {word:#x} is accessed by threads {why}");
             let did = if conflict.wrote { "store" } else { "load" };
             let now =

@@ -14,6 +14,8 @@ pub struct Checks {
     pub init: bool,
     /// Accesses to one place that nothing orders.
     pub race: bool,
+    /// All of them that PTX's memory model has, lane by lane.
+    pub strict: bool,
     /// Misuse of barriers.
     pub sync: bool,
 }
@@ -94,12 +96,15 @@ pub struct Checker {
     known: Mutex<HashSet<Place>>,
     found: Mutex<Vec<Report>>,
     counts: [AtomicU64; Kind::ALL.len()],
+    /// The most bytes of the host that were needed for the accesses of a launch.
+    took: AtomicU64,
 }
 
 impl Checker {
     /// A checker that has found nothing yet.
     pub fn new(checks: Checks) -> Checker {
-        Checker { checks, known: Mutex::default(), found: Mutex::default(), counts: Default::default() }
+        let (known, found) = (Mutex::default(), Mutex::default());
+        Checker { checks, known, found, counts: Default::default(), took: AtomicU64::new(0) }
     }
 
     /// What it looks for.
@@ -117,6 +122,16 @@ impl Checker {
     pub(crate) fn add(&self, report: Report) {
         self.counts[report.kind as usize].fetch_add(1, Ordering::Relaxed);
         self.found.lock().push(report);
+    }
+
+    /// A launch took so many bytes of the host for what was accessed.
+    pub(crate) fn took(&self, bytes: u64) {
+        self.took.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// The most bytes of the host that a launch took for what it accessed.
+    pub fn most_bytes(&self) -> u64 {
+        self.took.load(Ordering::Relaxed)
     }
 
     /// The reports since the last call.

@@ -28,8 +28,8 @@ pub struct Reports {
 impl Reports {
     /// The checker that a GPU gets, if anything is to be looked for. It has the last word when the process ends.
     pub fn of(checks: Checks) -> Option<Arc<Reports>> {
-        let Checks { memory, init, race, sync } = checks;
-        let checker = Arc::new(Checker::new(sm87_check::Checks { memory, init, race, sync }));
+        let Checks { memory, init, race, strict, sync } = checks;
+        let checker = Arc::new(Checker::new(sm87_check::Checks { memory, init, race, strict, sync }));
         let reports = || Arc::new(Reports { checker, launches: AtomicU64::new(0), hw: OnceLock::new() });
         let reports = checks.any().then(reports)?;
         let (_, all) = AT_EXIT.get_or_init(|| {
@@ -73,6 +73,13 @@ impl Reports {
             self.launches.load(Ordering::Relaxed),
             self.count()
         );
+        if self.checker.checks().strict {
+            let bytes = self.checker.most_bytes();
+            let _ = writeln!(
+                text,
+                "tegrarm-check: race=strict kept the accesses of a launch in up to {bytes} bytes of the host"
+            );
+        }
         text
     }
 }

@@ -13,13 +13,15 @@ pub struct Checks {
     pub init: bool,
     /// Accesses to one place that nothing orders.
     pub race: bool,
+    /// All of them that PTX's memory model has, lane by lane. It is a kind of `race`.
+    pub strict: bool,
     /// Misuse of barriers.
     pub sync: bool,
 }
 
 impl Checks {
     /// The names of the checks.
-    pub const NAMES: [&'static str; 4] = ["memory", "init", "race", "sync"];
+    pub const NAMES: [&'static str; 5] = ["memory", "init", "race", "race=strict", "sync"];
 
     /// Whether anything is looked for.
     pub fn any(self) -> bool {
@@ -31,6 +33,7 @@ impl Checks {
             "memory" => Some(&mut self.memory),
             "init" => Some(&mut self.init),
             "race" => Some(&mut self.race),
+            "race=strict" => Some(&mut self.strict),
             "sync" => Some(&mut self.sync),
             _ => None,
         }
@@ -40,7 +43,8 @@ impl Checks {
 impl fmt::Display for Checks {
     /// Writes the names as they are read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on = |name: &&&str| { *self }.switch(name).is_some_and(|on| *on);
+        let mut checks = Checks { race: self.race && !self.strict, ..*self };
+        let on = |name: &&&str| checks.switch(name).is_some_and(|on| *on);
         let names: Vec<_> = Checks::NAMES.iter().filter(on).copied().collect();
         f.write_str(&names.join(","))
     }
@@ -70,6 +74,7 @@ impl FromStr for Checks {
         for name in text.split(',').map(str::trim) {
             *checks.switch(name).ok_or_else(|| UnknownCheck(name.to_owned()))? = true;
         }
+        checks.race |= checks.strict;
         Ok(checks)
     }
 }
@@ -101,8 +106,11 @@ mod tests {
         assert_eq!("".parse(), Ok(Checks::default()));
         assert_eq!("sync".parse(), Ok(Checks { sync: true, ..Checks::default() }));
         let every = Checks::NAMES.join(", ").parse::<Checks>().unwrap();
-        assert!(every.any() && every.memory && every.init && every.race && every.sync);
-        assert_eq!(every.to_string(), Checks::NAMES.join(","));
+        assert!(every.any() && every.memory && every.init && every.race && every.strict && every.sync);
+        assert_eq!(every.to_string(), "memory,init,race=strict,sync", "strict is a kind of race");
+        assert_eq!(every.to_string().parse(), Ok(every));
+        let plain = "race".parse::<Checks>().unwrap();
+        assert!(plain.race && !plain.strict && plain.to_string() == "race");
         let error = "memory,speed".parse::<Checks>().unwrap_err();
         assert!(error.to_string().starts_with("there is no check \"speed\"; the checks are memory, "), "{error}");
     }

@@ -91,6 +91,10 @@ pub enum Does {
         /// The number of groups that need not be complete.
         but: Bits,
     },
+    /// It does something with a cache: these bits say what.
+    KeepsCaches(Bits),
+    /// Nothing. ptxas leaves such an instruction where lanes that run together anyway would wait for each other.
+    Nothing,
     /// The warp sleeps.
     Sleeps,
     /// It does something else: it sends control somewhere, changes the state of the warp, or gives a hint.

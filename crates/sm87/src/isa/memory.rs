@@ -83,6 +83,11 @@ pub enum Scope {
     System,
 }
 
+/// Whether CCTL with this operation, IVALL, forgets all that a cache knows: a fence that acquires ends with it.
+pub fn forgets_all(operation: u32) -> bool {
+    operation == 4
+}
+
 /// The number of EXCH in the operation field of atomics, and that of `.ARRIVE` in the field of atomics that count.
 const EXCHANGE: u32 = 8;
 const ARRIVE: u32 = 9;
@@ -153,6 +158,8 @@ pub struct Shape {
     pub scaled: bool,
     /// It is ordered with accesses of other threads ("strong").
     pub strong: bool,
+    /// For whom it is, if it is. An atomic whose word does not say it is for the memory's whole reach.
+    pub scope: Option<Scope>,
     /// It compares and swaps: the third operand is the new value, and no uniform offset.
     pub swaps: bool,
 }
@@ -206,6 +213,8 @@ impl Memory {
     pub fn shape(&self, word: Word) -> Shape {
         let Memory { space, access, .. } = *self;
         let atomic = matches!(access, Access::Change(_));
+        let reach = if space == Space::Shared { Scope::Cta } else { Scope::System };
+        let scope = self.scope(word).or(atomic.then_some(reach));
         Shape {
             space,
             len: self.bytes(word),
@@ -215,7 +224,8 @@ impl Memory {
             // Loads from a 64-bit address have a predicate source.
             predicated: access == Access::Load && matches!(space, Space::Global | Space::Generic),
             scaled: space == Space::Shared,
-            strong: atomic || self.scope(word).is_some(),
+            strong: scope.is_some(),
+            scope,
             swaps: access == Access::Change(Change::Swap),
         }
     }

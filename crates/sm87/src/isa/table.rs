@@ -55,6 +55,8 @@ const WORD: Formula = Formula::Word(Bits::NONE);
 const STATE: Effects = INTEGER.impure().alone().that(Does::Else);
 const CONTROL: Effects = Effects::takes_a_slot();
 const HINT: Effects = Effects::hint(Does::Else);
+const NOTHING: Effects = Effects::hint(Does::Nothing);
+const CACHE: Effects = Effects::hint(Does::KeepsCaches(Bits::new(87, 4)));
 const WAIT: Does = Does::Awaits { scoreboard: Bits::new(44, 3), but: Bits::new(38, 6) };
 
 // The effects of accesses to memory, and the fields that they have in common.
@@ -74,7 +76,8 @@ const fn store(space: Space, order: Option<Bits>) -> Effects {
 }
 
 const fn change(space: Space, change: Change, size: Size) -> Effects {
-    Effects::accesses(Memory { space, access: Access::Change(change), size, order: None }, false)
+    let order = if matches!(space, Space::Shared) { None } else { ORDERED };
+    Effects::accesses(Memory { space, access: Access::Change(change), size, order }, false)
 }
 
 const MATRIX_ROWS: Effects =
@@ -173,7 +176,7 @@ pub static ROWS: &[Row] = rows! {
     0x111 [1 4 5 6] "F2I" F2i "F2I{80.FTZ}{f2i}{84:2?|F16||F64}{78:2|FLOOR|CEIL|TRUNC}{77.NTZ} {d}, {cS}" [SLOT WIDE] CONVERSION.sources(2, 1, 1);
     0x112 [1 4 5 6] "I2F" I2f "I2F{75:2?|F16||F64}{i2f}{rnd} {d}, {bS}" [SLOT WIDE] CONVERSION.sources(2, 1, 1);
     0x113 [1 4 5 6] "FRND" Frnd "FRND{80.FTZ}{75:2?|F16||F64}{78:2|FLOOR|CEIL|TRUNC} {d}, {cS}" [SLOT WIDE SAME_TYPE] CONVERSION.sources(2, 1, 1);
-    0x118 [4] "NOP" Nop "NOP" [] HINT;
+    0x118 [4] "NOP" Nop "NOP" [] NOTHING;
     0x119 [4] "S2R" S2r "S2R {d}, {sr}" [] SPECIAL.impure(), notes = Notes::Special;
     0x11a [4] "DEPBAR" Depbar "DEPBAR{depbar}" [] Effects::hint(WAIT);
     0x11c [1] "B2R" B2r "B2R.RESULT {d}{P81,}" [] SPECIAL.impure().alone();
@@ -224,7 +227,7 @@ pub static ROWS: &[Row] = rows! {
     0x18c [7] "ATOMS" AtomsCount "ATOMS{count}{count type} {d}, {shared store}" [SET] change(Space::Shared, COUNT, SHARED_TYPE);
     0x18d [1] "ATOMS.CAS" AtomsCas "ATOMS{87:1CAS|CAST}{88.SPIN}{castype} {d}, {shared}, {R32}, {uC}" [CLEAR] change(Space::Shared, Change::Swap, SHARED_TYPE);
     0x18e [1 4] "RED" Red "RED{72.E}{76:1=0}{redop}{evict}{atomtype}{order} {red}, {R32}" [UNIFORM_NEEDS_E RED_DESCRIPTOR_NEEDS_64] change(Space::Global, Change::Operation(Bits::new(87, 3)), TYPE), notes = Notes::OrderedSums;
-    0x18f [4] "CCTL" Cctl "CCTL{72.E}{78:3|U|C|I|?|?|?|?}{cctl}{cached}" [] HINT;
+    0x18f [4] "CCTL" Cctl "CCTL{72.E}{78:3|U|C|I|?|?|?|?}{cctl}{cached}" [] CACHE;
     0x190 [4] "CCTLL" Cctl "CCTLL{87:4PF1|PF2|WB|IV|?|RS} {local}" [CLEAR] HINT;
     0x192 [4] "MEMBAR" Membar "MEMBAR{79:2SC|ALL||?}{76:3CTA|SM|GPU|SYS|?|VC|?|?}" [] Effects::hint(Does::Orders(Bits::new(76, 3)));
     0x1a1 [1] "MATCH" Match "MATCH{79:1ALL|ANY}{73.U64} {match}{d}, {A}" [] REDUCTION.sources(2, 1, 1);

@@ -120,7 +120,7 @@ struct Run {
     /// The board has this much memory, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MOST_MIB))]
     memory: Option<u64>,
-    /// Looks for errors in kernels: memory, init, race, sync, divided by commas. Reports go to standard error.
+    /// Looks for errors in kernels: memory, init, race or race=strict, sync, divided by commas. Reports go to standard error.
     #[arg(long, value_name = "CHECKS")]
     check: Option<Checks>,
     /// The time that the program sees on the GPU: host, or model, which is about what it would see on the module.
