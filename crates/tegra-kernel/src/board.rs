@@ -3,9 +3,9 @@
 
 use crate::budget::{Budgets, Resource, Share};
 use crate::chip::ChipData;
+use crate::clears::ClearTables;
 use crate::clocks::Clocks;
 use crate::config::SimConfig;
-use crate::ctrl::zbc::ClearTables;
 use crate::doorbells::Doorbells;
 use crate::ids::Stack;
 use crate::process::Process;

@@ -10,6 +10,7 @@ mod board;
 pub mod budget;
 mod channel;
 mod chip;
+mod clears;
 mod clocks;
 mod config;
 mod ctrl;

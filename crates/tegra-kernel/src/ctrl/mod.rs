@@ -7,7 +7,7 @@ mod node;
 mod objects;
 pub(crate) mod time;
 mod topology;
-pub(crate) mod zbc;
+mod zbc;
 
 pub(super) use node::Ctrl;
 
