@@ -27,8 +27,8 @@ pub(crate) fn get_pred(w: &Warp, p: Pred, lane: u32) -> bool {
     w.pred(p) >> lane & 1 != 0
 }
 
-pub(in crate::exec) const NEG: [u32; 3] = [1, 2, 4];
-pub(in crate::exec) const X: u32 = 8;
+pub(crate) const NEG: [u32; 3] = [1, 2, 4];
+pub(crate) const X: u32 = 8;
 pub(super) const HIGH: u32 = 32;
 pub(super) const SX32: u32 = 64;
 
