@@ -50,7 +50,7 @@ do its work, 126 when a program cannot be executed, 127 when there is none, othe
 #[derive(Subcommand)]
 enum Verb {
     /// Runs a program, and everything it starts, with the board's device nodes.
-    Run(Run),
+    Run(Box<Run>),
     /// Makes the calls of a recording on a virtual board and reports the first one that ends differently, or all of them.
     Replay(Replay),
     /// Prints a pushbuffer, a launch descriptor or a cubin in words.
