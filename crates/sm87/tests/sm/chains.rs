@@ -291,7 +291,8 @@ fn a_cta_that_leaves_the_buffer_faults_where_it_would() {
 /// Kernels of tinygrad do the same whether somebody observes them or not.
 #[test]
 fn kernels_that_begin_alike_in_all_ctas_compute_what_each_cta_computes() {
-    const KERNELS: [(&str, [u32; 3], [u32; 3], &[usize]); 7] = [
+    type Row = (&'static str, [u32; 3], [u32; 3], &'static [usize]);
+    const KERNELS: [Row; 7] = [
         ("tinygrad_add", [256, 1, 1], [32, 1, 1], &[32768; 3]),
         ("tinygrad_cast_half", [256, 1, 1], [32, 1, 1], &[16384, 32768]),
         ("tinygrad_fill", [256, 1, 1], [32, 1, 1], &[32768]),
