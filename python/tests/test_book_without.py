@@ -28,9 +28,15 @@ def typed():
             for command in commands(joined):
                 words = command.split()
                 name = next((w for w in words if w in saved), None)
-                # Below the supervisor there is a board, whatever is not typed.
-                if name and {"python", "tegrarm"} & set(words) and "tegrarm-sim" not in words:
+                # Below the supervisor and in a profile there is a virtual board, whatever is not typed.
+                board = {"tegrarm-sim", "profile"} & set(words)
+                if name and {"python", "tegrarm"} & set(words) and not board and opens_a_gpu(saved[name]):
                     yield page, command, name, saved[name]
+
+
+def opens_a_gpu(program):
+    """A program that only reads what another one wrote needs no backend."""
+    return any(name in program for name in ("tegrarm", "tinygrad", "numba", "triton"))
 
 
 def in_report(command):

@@ -319,4 +319,4 @@ def test_statistics_and_checks_are_those_of_the_program(tmp_path):
     assert done.stdout == "[6]\n", done.stderr
     assert "warp instructions" in done.stderr and "bound by" in done.stderr and "launches were checked: 0 reports" in done.stderr
     wrong = subprocess.run([*command, "speed", script], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert wrong.returncode != 0 and "speed" in wrong.stderr and "memory, init, race, sync" in wrong.stderr
+    assert wrong.returncode != 0 and "speed" in wrong.stderr and "memory, init, race, race=strict, sync" in wrong.stderr
