@@ -19,6 +19,7 @@ PAGE = ROOT / "docs" / "continuous-integration.md"
 BLOCK = re.compile(r"^```(?:yaml|python)\n# (\S+)\n(.*?)^```$", re.S | re.M)
 FILES = {m[1]: m[0].split("\n", 1)[1].rsplit("```", 1)[0] for m in BLOCK.finditer(PAGE.read_text())}
 GITHUB, GITLAB, TEST = ".github/workflows/gpu.yml", ".gitlab-ci.yml", "test_gpu.py"
+CUDA, CUDA_TEST = ".github/workflows/cuda.yml", "test_cuda.py"
 CALLED = ".github/workflows/virtual-orin.yml"
 pytestmark = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
 
@@ -162,6 +163,14 @@ def test_the_job_of_github(machine, tmp_path):
     runner.job("commands", job, lambda place, given: (place / TEST).write_text(FILES[TEST]))
     assert runner.ran == ["Which commit", "Build", "Install", "What is missing", "Commands", "Commands with the device nodes of a board"]
     assert all(any(place.iterdir()) for place in runner.cached), "a cache has nothing to keep"
+    # The job for a CUDA program, with the same wheel.
+    caller = load(FILES[CUDA])["jobs"]["cuda"]
+    assert caller["uses"].split("@")[0].endswith(f"libtegrarm/{CALLED}") and set(caller["with"]) <= set(inputs)
+    runner.values |= {f"inputs.{name}": value for name, value in caller["with"].items()}
+    (runner.values["matrix.l4t"],) = yaml.safe_load(runner.known(job["strategy"]["matrix"]["l4t"]))
+    runner.ran.clear()
+    runner.job("cuda", job, lambda place, given: (place / CUDA_TEST).write_text(FILES[CUDA_TEST]))
+    assert runner.ran == ["Install", "What is missing", "Commands"]
 
 
 def test_the_jobs_of_gitlab(machine):
@@ -189,7 +198,7 @@ def test_the_jobs_of_gitlab(machine):
 
 
 def test_workflows_follow_githubs_schema(tmp_path):
-    texts = {"caller.yml": FILES[GITHUB], **{path.name: path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")}}
+    texts = {"caller.yml": FILES[GITHUB], "cuda.yml": FILES[CUDA], **{path.name: path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")}}
     for name, text in {**texts, "wrong.yml": FILES[GITHUB].replace("jobs:", "job:")}.items():
         (tmp_path / name).write_text(text)
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
@@ -199,7 +208,7 @@ def test_workflows_follow_githubs_schema(tmp_path):
 
 
 def test_every_file_of_the_guide_is_used():
-    assert set(FILES) == {GITHUB, GITLAB, TEST}
+    assert set(FILES) == {GITHUB, GITLAB, TEST, CUDA, CUDA_TEST}
     assert shutil.which("bash")
 
 
