@@ -25,6 +25,8 @@ fn in_chroot(unshare: &[&str], program: &[&str]) -> Output {
         .args(["sh", "-c", IN_CHROOT, "sh"])
         .arg(root)
         .args(program)
+        // The folders of the caller's PATH are not in it.
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .output()
         .expect("unshare of util-linux")
 }
