@@ -58,6 +58,16 @@ def too_long(path: str, text: str) -> Iterator[tuple[int, str]]:
         yield 500, f"{count} lines"
 
 
+def unrun_examples(_: str, text: str) -> Iterator[tuple[int, str]]:
+    """Finds examples in Rust: a fence without a language opens one, and so does one with a word of rustdoc."""
+    inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if fence := re.match(r"\s*//[/!] ?```(\w*)", line):
+            if not inside and fence[1] in ("", "rust", "no_run", "should_panic", "compile_fail", "ignore"):
+                yield number, line.strip()
+            inside = not inside
+
+
 def bad_name(path: str, _: str) -> Iterator[tuple[int, str]]:
     if re.search(r"(^|/)(utils?|helpers?|misc|stuff|extras?)(/|\.\w+$)", path):
         yield 1, path
@@ -127,6 +137,18 @@ RULES = {
             ("a.c", "/* TODO */"),
         ),
         right=(("a.md", "all is done"),),
+    ),
+    "examples in Rust": Rule(
+        "only tegrarm-kmd's examples are run (doctest in Cargo.toml): set doctest there, or say what the block is (```text)",
+        r"^(src|crates/[^/]+/src)/.*\.rs$",
+        unrun_examples,
+        wrong=(
+            ("src/a.rs", "//! ```\n//! let a = 1;\n//! ```"),
+            ("src/a.rs", "    /// ```no_run\n    /// open();\n    /// ```"),
+            ("src/a.rs", "/// ```text\n/// a\n/// ```\n/// ```\n/// b\n/// ```"),
+        ),
+        right=(("src/a.rs", "//! ```text\n//! a\n//! ```\nfn a() {}"),),
+        allowed={r"^crates/tegrarm-kmd/": "its examples are run"},
     ),
     "conflict": Rule(
         "finish the merge",
