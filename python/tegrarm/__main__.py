@@ -99,17 +99,26 @@ def run(args) -> int:
 
 
 # The options of run for the virtual Orin, and the variables that say the same.
-SIMULATED = {"check": "TEGRARM_SIM_CHECK", "clock": "TEGRARM_SIM_CLOCK", "stats": "TEGRARM_SIM_STATS", "profile": "TEGRARM_SIM_PROFILE"}
+SIMULATED = {
+    "check": "TEGRARM_SIM_CHECK",
+    "check_exit": "TEGRARM_SIM_CHECK_EXIT",
+    "clock": "TEGRARM_SIM_CLOCK",
+    "stats": "TEGRARM_SIM_STATS",
+    "profile": "TEGRARM_SIM_PROFILE",
+}
 
 
 def simulated(args) -> None:
     """Sets the variables of which ``run`` got the options. The virtual Orin reads them when the program opens it in its process."""
     given = {name: value for name in SIMULATED if (value := getattr(args, name)) is not None}
     if given and (here := kind()) != "in-process":
-        what = ", ".join(f"--{name}" for name in given)
+        what = ", ".join(f"--{name.replace('_', '-')}" for name in given)
         todo = "give them to tegrarm-sim run" if here == "tegrarm-sim run" else "set TEGRARM_BACKEND=sim"
         raise Refused(f"run {what}: only the virtual Orin in the program's process has that, and this is {KINDS[here]}; {todo}")
     os.environ.update({SIMULATED[name]: value for name, value in given.items()})
+    if args.suppressions:
+        readable(args.suppressions)
+        os.environ["TEGRARM_SUPPRESSIONS"] = os.path.abspath(args.suppressions)
 
 
 def show(hook, error: BaseException) -> None:
@@ -308,12 +317,14 @@ def parser() -> argparse.ArgumentParser:
         if name == "run":
             command.add_argument("--nvml", action="store_true", help="any program, such as nvitop, with an NVML that knows this GPU")
             command.add_argument("--cuda", action="store_true", help="any program that uses CUDA's driver, such as tests with Numba")
-            command.add_argument("--check", metavar="CHECKS", help="look for errors in kernels: memory,init,race,sync")
+            command.add_argument("--check", metavar="CHECKS", help="look for errors in kernels: memory,init,race,sync, or race=strict")
+            command.add_argument("--check-exit", metavar="STATUS", help="the exit status if all went well but --check found something")
+            command.add_argument("--suppressions", metavar="FILE", help="reports of --check that are known")
             command.add_argument("--clock", choices=("host", "model"), help="the time that the program sees on the virtual GPU")
             command.add_argument("--stats", action="store_const", const="1", help="at the end, print what each kernel cost there")
             command.add_argument("--profile", metavar="FILE", help="note what each kernel did there, for `tegrarm profile --from`")
         else:
-            command.set_defaults(nvml=False, cuda=False, check=None, clock=None, stats=None, profile=None)
+            command.set_defaults(nvml=False, cuda=False, check=None, check_exit=None, suppressions=None, clock=None, stats=None, profile=None)
             command.add_argument("-o", "--output", help="keep the recording (JSON lines) here")
             command.add_argument("--html", metavar="FILE", help="write one page with the timeline and the table")
             command.add_argument("--perfetto", metavar="FILE", help="write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing")

@@ -63,7 +63,8 @@ def test_a_site_is_reported_once():
     kernels, text = found("BUGS", ALL)
     assert len([r for r in kernels["global store"] if r.startswith("memory: global store")]) == 1
     count = sum(len(reports) for reports in kernels.values())
-    assert re.search(rf"tegrarm-check: \d+ launches were checked: {count} reports \(memory \d+, init \d+, race \d+, sync \d+\)\n$", text)
+    kinds = r"\(memory \d+, init \d+, race \d+, sync \d+\)"
+    assert re.search(rf"tegrarm-check: \d+ launches were checked: {count} reports {kinds}; a fault has ended [1-9]\d* launches\n$", text)
 
 
 def clean_ones():
@@ -145,3 +146,55 @@ def test_zeros_that_are_meant_count_as_written():
     zeros, empty, rest = done.stdout.split("next\n")
     assert done.returncode == 0 and "tegrarm-check" not in zeros and "was never written, and an atomic changes it" in empty, done.stdout
     assert rest.startswith("0\n")
+
+
+def child(tmp_path, name, code="", **environment):
+    """A process that runs the kernel of a bug, or a clean one, with the virtual Orin in itself."""
+    source, options = (BUGS[name][2], {}) if name else (EVERYTHING, {"shared": 256})
+    (tmp_path / "list").write_bytes(checked.pickle.dumps([("k", source, "k", 1, 64, (("int32", 100), 0), options)]))
+    program = f"import checked, sys\nsys.argv = ['checked.py']\nchecked.main()\n{code}"
+    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": "memory,sync", "TEGRARM_SIM_CHECK_EXIT": "9"} | environment
+    with (tmp_path / "list").open("rb") as kernels:
+        return subprocess.run([sys.executable, "-c", program], stdin=kernels, capture_output=True, text=True, check=False, env=env,
+                              cwd=os.path.dirname(__file__))
+
+
+@pytest.mark.parametrize(("name", "code", "status"), [
+    ("global store", "", 9), (None, "", 0), ("global store", "sys.exit(4)", 4), ("global store", "import os; os.abort()", -6),
+    (None, "import os; os.abort()", -6),
+])
+def test_the_exit_status_in_process_says_that_something_was_found(tmp_path, name, code, status):
+    done = child(tmp_path, name, code)
+    assert done.returncode == status, done.stderr
+    assert ("launches were checked" in done.stderr) == (status != -6), "a program that a signal ends has no last line"
+
+
+def test_a_launch_that_a_fault_ends_counts(tmp_path):
+    done = child(tmp_path, "global null")
+    assert done.returncode == 9 and "; a fault has ended 1 launches\n" in done.stderr, done.stderr
+    assert child(tmp_path, "global null", TEGRARM_SIM_CHECK="sync").returncode == 9, "no check found anything"
+
+
+SUPPRESSED = """# What is known
+{{
+   the store that is tested elsewhere
+   memory
+   kernel: {kernel}
+   file: *test.cu
+}}
+"""
+
+
+@pytest.mark.parametrize(("kernel", "status"), [("k", 0), ("other", 9)])
+def test_known_reports_are_not_printed_and_do_not_count(tmp_path, kernel, status):
+    (tmp_path / "known.supp").write_text(SUPPRESSED.format(kernel=kernel))
+    done = child(tmp_path, "global store", TEGRARM_SUPPRESSIONS=str(tmp_path / "known.supp"))
+    assert done.returncode == status, done.stderr
+    assert ("memory: global store" in done.stderr) == bool(status)
+    assert ("; 1 of them are suppressed\n" in done.stderr) == (not status), done.stderr
+
+
+def test_a_mistake_in_the_list_of_known_reports_is_told(tmp_path):
+    (tmp_path / "known.supp").write_text("{\n  a name\n  speed\n}\n")
+    done = child(tmp_path, "global store", TEGRARM_SUPPRESSIONS=str(tmp_path / "known.supp"))
+    assert done.returncode == 9 and 'line 4: "speed" is no kind of report' in done.stderr and "nothing is suppressed" in done.stderr

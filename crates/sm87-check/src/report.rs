@@ -1,7 +1,7 @@
 //! What the checker looks for, and what it found. A launch that names a [`Checker`] is executed with a copy of its
 //! program in which the instructions that matter are looked at. Other launches know nothing of it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_lock::Mutex;
 
@@ -86,14 +86,15 @@ pub(crate) struct Place {
     pub which: u8,
 }
 
-/// The reports are kept until somebody takes them. There are no more than this.
-const MOST_REPORTS: usize = 1000;
+/// The most reports about one program. Those behind them are only counted.
+const MOST_REPORTS: usize = 100;
 
 /// The checker of a GPU: what it looks for, and all that it has found.
 #[derive(Debug)]
 pub struct Checker {
     checks: Checks,
-    known: Mutex<HashSet<Place>>,
+    /// The places of each program that are known.
+    known: Mutex<HashMap<u64, HashSet<Place>>>,
     found: Mutex<Vec<Report>>,
     counts: [AtomicU64; Kind::ALL.len()],
     /// The most bytes of the host that were needed for the accesses of a launch.
@@ -112,10 +113,18 @@ impl Checker {
         self.checks
     }
 
-    /// Whether nothing was reported of this place yet. From now on something is.
+    /// Whether nothing was reported of this place yet, and something is to be reported now.
     pub(crate) fn is_new(&self, place: Place) -> bool {
         let mut known = self.known.lock();
-        known.len() < MOST_REPORTS && known.insert(place)
+        let of = known.entry(place.program).or_default();
+        of.insert(place) && of.len() <= MOST_REPORTS
+    }
+
+    /// How many reports were left out because there were so many about their programs, and the number of these programs.
+    pub fn left_out(&self) -> (usize, usize) {
+        let known = self.known.lock();
+        let more = known.values().map(|of| of.len().saturating_sub(MOST_REPORTS)).filter(|more| *more > 0);
+        more.fold((0, 0), |(all, programs), more| (all + more, programs + 1))
     }
 
     /// Adds a report.
@@ -155,6 +164,10 @@ mod tests {
         let place = Place { kind: Kind::Memory, program: 1, at: [16; 2], which: 0 };
         assert!(checker.is_new(place) && !checker.is_new(place));
         assert!(checker.is_new(Place { which: 1, ..place }) && checker.is_new(Place { program: 2, ..place }));
+        (1..=120)
+            .for_each(|n| assert_eq!(checker.is_new(Place { at: [16, 16 * n], program: 3, ..place }), n <= 100, "{n}"));
+        assert!(!checker.is_new(Place { at: [16, 1920], program: 3, ..place }));
+        assert_eq!(checker.left_out(), (20, 1));
         checker.add(Report { kind: Kind::Memory, title: String::new(), parties: Vec::new() });
         assert_eq!(checker.take().len(), 1);
         assert!(checker.take().is_empty());

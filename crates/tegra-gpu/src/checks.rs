@@ -21,20 +21,26 @@ static AT_EXIT: OnceLock<(u32, Mutex<Vec<Arc<Reports>>>)> = OnceLock::new();
 pub struct Reports {
     checker: Arc<Checker>,
     launches: AtomicU64,
+    /// The launches that a fault has ended.
+    stopped: AtomicU64,
+    /// The exit status of a process that ends well although something was found. 0 leaves it as it is.
+    status: i32,
     /// Where the reports wait for a reader.
     hw: OnceLock<Arc<HwGpu>>,
 }
 
 impl Reports {
     /// The checker that a GPU gets, if anything is to be looked for. It has the last word when the process ends.
-    pub fn of(checks: Checks) -> Option<Arc<Reports>> {
+    /// If it has found something, a process that has it in itself and ends well ends with `status`, if that is not 0.
+    pub fn of(checks: Checks, status: u8) -> Option<Arc<Reports>> {
         let Checks { memory, init, race, strict, sync } = checks;
         let checker = Arc::new(Checker::new(sm87_check::Checks { memory, init, race, strict, sync }));
-        let reports = || Arc::new(Reports { checker, launches: AtomicU64::new(0), hw: OnceLock::new() });
+        let (launches, stopped, status) = (AtomicU64::new(0), AtomicU64::new(0), status.into());
+        let reports = || Arc::new(Reports { checker, launches, stopped, status, hw: OnceLock::new() });
         let reports = checks.any().then(reports)?;
         let (_, all) = AT_EXIT.get_or_init(|| {
-            // SAFETY: the function takes and returns nothing, and cannot unwind.
-            unsafe { libc::atexit(at_exit) };
+            // SAFETY: the function is as the C library wants it, cannot unwind, and gets no pointer.
+            unsafe { on_exit(at_exit, std::ptr::null_mut()) };
             (std::process::id(), Mutex::default())
         });
         all.lock().push(reports.clone());
@@ -46,9 +52,10 @@ impl Reports {
         self.checker.clone()
     }
 
-    /// A launch has ended: its reports wait for a reader. They are also the result.
-    pub(crate) fn publish(&self, hw: &Arc<HwGpu>) -> Vec<Report> {
+    /// A launch has ended, or a fault has ended it: its reports wait for a reader. They are also the result.
+    pub(crate) fn publish(&self, hw: &Arc<HwGpu>, failed: bool) -> Vec<Report> {
         self.launches.fetch_add(1, Ordering::Relaxed);
+        self.stopped.fetch_add(failed.into(), Ordering::Relaxed);
         let hw = self.hw.get_or_init(|| hw.clone());
         let reports = self.checker.take();
         reports.iter().for_each(|report| hw.checks.note(line(report)));
@@ -60,6 +67,16 @@ impl Reports {
         self.checker.counts().map(|(_, count)| count).sum()
     }
 
+    /// How many of them a list of known ones has, as their reader says.
+    fn suppressed(&self) -> u64 {
+        self.hw.get().map_or(0, |hw| hw.checks.suppressed()).min(self.count())
+    }
+
+    /// How many mistakes were found that nobody knew: reports, and launches that a fault has ended.
+    pub fn mistakes(&self) -> u64 {
+        self.count() - self.suppressed() + self.stopped.load(Ordering::Relaxed)
+    }
+
     /// The reports that nobody has read, and a line that counts all of them.
     pub fn last_word(&self) -> String {
         let unread = self.hw.get().map_or_else(String::new, |hw| hw.checks.take());
@@ -67,12 +84,17 @@ impl Reports {
         let kinds = self.checker.counts().filter(|(_, count)| *count > 0);
         let kinds: Vec<_> = kinds.map(|(kind, count)| format!("{} {count}", kind.name())).collect();
         let kinds = if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) };
-        let _ = writeln!(
-            text,
-            "tegrarm-check: {} launches were checked: {} reports{kinds}",
-            self.launches.load(Ordering::Relaxed),
-            self.count()
-        );
+        let (launches, stopped) = (self.launches.load(Ordering::Relaxed), self.stopped.load(Ordering::Relaxed));
+        let _ = write!(text, "tegrarm-check: {launches} launches were checked: {} reports{kinds}", self.count());
+        let ((left_out, programs), suppressed) = (self.checker.left_out(), self.suppressed());
+        for (count, what) in [
+            (suppressed, format!("{suppressed} of them are suppressed")),
+            (left_out as u64, format!("{left_out} more about {programs} kernels with many were left out")),
+            (stopped, format!("a fault has ended {stopped} launches")),
+        ] {
+            let _ = if count > 0 { write!(text, "; {what}") } else { Ok(()) };
+        }
+        text.push('\n');
         if self.checker.checks().strict {
             let bytes = self.checker.most_bytes();
             let _ = writeln!(
@@ -84,18 +106,30 @@ impl Reports {
     }
 }
 
-/// Says the last word of every checker of the process, once. Returns how many reports there were.
+/// Says the last word of every checker of the process, once. Returns how many mistakes were found.
 pub fn finish_checks() -> u64 {
     let Some((_, all)) = AT_EXIT.get().filter(|(pid, _)| *pid == std::process::id()) else { return 0 };
     let all = std::mem::take(&mut *all.lock());
     for reports in &all {
         let _ = Stderr.write(reports.last_word().as_bytes());
     }
-    all.iter().map(|reports| reports.count()).sum()
+    all.iter().map(|reports| reports.mistakes()).sum()
 }
 
-extern "C" fn at_exit() {
-    finish_checks();
+unsafe extern "C" {
+    /// `on_exit(3)` of glibc: like `atexit`, and the function learns the exit status.
+    fn on_exit(function: extern "C" fn(libc::c_int, *mut libc::c_void), argument: *mut libc::c_void) -> libc::c_int;
+}
+
+extern "C" fn at_exit(status: libc::c_int, _: *mut libc::c_void) {
+    let wanted = AT_EXIT.get().and_then(|(_, all)| all.lock().iter().map(|reports| reports.status).max()).unwrap_or(0);
+    if finish_checks() > 0 && status == 0 && wanted != 0 {
+        // SAFETY: every stream is flushed, as `exit` would do next, and the process ends.
+        unsafe {
+            libc::fflush(std::ptr::null_mut());
+            libc::_exit(wanted);
+        }
+    }
 }
 
 /// A report as a line whose parts are divided by tabs.
@@ -134,6 +168,6 @@ mod tests {
 
     #[test]
     fn nothing_is_checked_unless_it_is_asked_for() {
-        assert!(Reports::of(Checks::default()).is_none());
+        assert!(Reports::of(Checks::default(), 0).is_none());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_lock::Mutex;
 
 /// What is looked for.
@@ -83,12 +84,23 @@ impl FromStr for Checks {
 #[derive(Debug, Default)]
 pub struct CheckLog {
     lines: Mutex<Vec<String>>,
+    suppressed: AtomicU64,
 }
 
 impl CheckLog {
     /// Adds a report.
     pub fn note(&self, line: String) {
         self.lines.lock().push(line);
+    }
+
+    /// Who reads the reports says that he has left out so many of them, because a list of known ones has them.
+    pub fn suppress(&self, count: u64) {
+        self.suppressed.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How many reports were left out.
+    pub fn suppressed(&self) -> u64 {
+        self.suppressed.load(Ordering::Relaxed)
     }
 
     /// Gives out the reports that were not given out before, one per line.
@@ -120,5 +132,8 @@ mod tests {
         let log = CheckLog::default();
         log.note("a\tb".to_owned());
         assert_eq!((log.take().as_str(), log.take().as_str()), ("a\tb\n", ""));
+        log.suppress(2);
+        log.suppress(1);
+        assert_eq!(log.suppressed(), 3);
     }
 }

@@ -64,6 +64,9 @@ pub struct SimConfig {
     pub strict: bool,
     /// What is looked for in kernels (`TEGRARM_SIM_CHECK`).
     pub checks: Checks,
+    /// The exit status of a process that has the board in itself and ends well although a check has found something
+    /// (`TEGRARM_SIM_CHECK_EXIT`). 0 leaves it as it is.
+    pub check_exit: u8,
     /// The time that programs see on the GPU (`TEGRARM_SIM_CLOCK`).
     pub clock: Clock,
     /// Whether everything that kernels do is counted, for a profile (`TEGRARM_SIM_PROFILE`).
@@ -126,6 +129,7 @@ impl SimConfig {
             step: false,
             strict: false,
             checks: Checks::default(),
+            check_exit: 0,
             clock: Clock::Host,
             profiled: false,
         }
@@ -152,7 +156,8 @@ impl SimConfig {
 
     /// What `TEGRARM_SIM_CHIP`, `TEGRARM_SIM_L4T` (r36, r35, r35.4, r39), `TEGRARM_SIM_NVMAP` (plain,
     /// cve-2025-33177, fragmented), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) and `TEGRARM_SIM_CLOCK` (host,
-    /// model) say, and `TEGRARM_SIM_STATS` may; the first of each when unset. `TEGRARM_SIM_PROFILE` names a file. `TEGRARM_SIM_CHECK` names checks, divided by commas, and none when unset. The memory is the
+    /// model) say, and `TEGRARM_SIM_STATS` may; the first of each when unset. `TEGRARM_SIM_PROFILE` names a file. `TEGRARM_SIM_CHECK`
+    /// names checks, divided by commas, and none when unset; `TEGRARM_SIM_CHECK_EXIT` is a number from 0 to 255. The memory is the
     /// module's, but never more than this machine has.
     ///
     /// # Errors
@@ -168,6 +173,7 @@ impl SimConfig {
             step: choose("TEGRARM_SIM_STEP", &lookup, SWITCH)?,
             strict: choose("TEGRARM_SIM_STRICT", &lookup, SWITCH)?,
             checks: checks("TEGRARM_SIM_CHECK", &lookup)?,
+            check_exit: status("TEGRARM_SIM_CHECK_EXIT", &lookup)?,
             clock: choose("TEGRARM_SIM_CLOCK", &lookup, CLOCKS)?,
             // Whoever writes the file looks at its name again.
             profiled: lookup("TEGRARM_SIM_PROFILE").is_some_and(|path| !path.is_empty()),
@@ -184,6 +190,12 @@ fn checks(variable: &'static str, lookup: impl Fn(&str) -> Option<String>) -> Re
     let value = lookup(variable).unwrap_or_default();
     let allowed = || format!("{}, or several of them divided by commas", Checks::NAMES.join(", "));
     value.parse().map_err(|_| ConfigError { variable, value: value.clone(), allowed: allowed() })
+}
+
+/// The exit status that a variable names.
+fn status(variable: &'static str, lookup: impl Fn(&str) -> Option<String>) -> Result<u8, ConfigError> {
+    let value = lookup(variable).unwrap_or_else(|| "0".to_owned());
+    value.parse().map_err(|_| ConfigError { variable, value, allowed: "a number from 0 to 255".to_owned() })
 }
 
 fn choose<T: Copy>(

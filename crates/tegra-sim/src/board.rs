@@ -25,7 +25,7 @@ pub fn boot_profiled(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>, Option<Arc<Pr
         sm_count: Kernel::sm_count(&config),
         step: config.step,
         recovers_always: config.l4t.is_r35(),
-        reports: Reports::of(config.checks),
+        reports: Reports::of(config.checks, config.check_exit),
         speeds: (config.clock == Clock::Model).then(|| Kernel::speeds(&config)),
         profile: profile.clone(),
         ..GpuConfig::default()

@@ -64,6 +64,9 @@ pub trait Insights {
 
     /// Tells the kernel about GPU code, in the lines that `tegra_hw::CodeNames` describes. When this returns, the kernel knows it.
     fn tell_code(&self, lines: &str);
+
+    /// Tells the kernel that so many of the reports that it gave out were known and count no more.
+    fn suppress_reports(&self, count: u64);
 }
 
 /// What the kernel has a use for of what a program knows about its GPU code.
@@ -108,6 +111,14 @@ impl<K: Kmd + ?Sized> Insights for K {
         if self.write_text(&path, lines).is_ok() {
             // Whoever reads the file finds that everything was taken that was written before.
             let _settled = read(self, &path);
+        }
+    }
+
+    fn suppress_reports(&self, count: u64) {
+        let told =
+            devfreq::directory(self).map(|place| self.write_text(&format!("{place}/{REPORTS}"), &format!("{count}\n")));
+        if let Some(Err(error)) = told {
+            tracing::warn!("the kernel counts {count} reports that are suppressed: {error}");
         }
     }
 }

@@ -210,7 +210,8 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         let (channel, rows) = (turn.hw, model.rows());
         profile.launched(Ended { channel, launch: &launch, rows, estimate, warp_instructions, cpu_ns, start_ns });
     }
-    let reports = turn.config.reports.as_ref().map(|reports| reports.publish(&turn.hw.tsg.gpu));
+    let failed = result.is_err() && !turn.signals.stop.requested();
+    let reports = turn.config.reports.as_ref().map(|reports| reports.publish(&turn.hw.tsg.gpu, failed));
     if let (Some(profile), Some(reports)) = (profile, reports) {
         reports.iter().for_each(|report| profile.reported(report, turn.hw, launch.code));
     }

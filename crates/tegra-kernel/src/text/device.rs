@@ -55,7 +55,7 @@ const TPC_GATING: u64 = 0;
 impl Attribute {
     pub(super) fn writable(self) -> bool {
         use Attribute::*;
-        matches!(self, RailgateEnable | RailgateDelay | TpcGating | ShortestSlice | LongestSlice | Names)
+        matches!(self, RailgateEnable | RailgateDelay | TpcGating | ShortestSlice | LongestSlice | Names | Checks)
     }
 
     pub(super) fn read(self, kernel: &Kernel) -> String {
@@ -106,6 +106,7 @@ impl Attribute {
                 return Err(Errno::EINVAL);
             }
             Attribute::ShortestSlice => kernel.nodes.groups.scheduling.set_shortest_timeslice(number?)?,
+            Attribute::Checks => kernel.board.hw.checks.suppress(number?),
             Attribute::LongestSlice => kernel.nodes.groups.scheduling.set_longest_timeslice(number?)?,
             _ => return Err(Errno::EACCES),
         }

@@ -182,6 +182,11 @@ impl Rm {
         self.kmd().code_reports()
     }
 
+    /// Tells the kernel that so many of the reports that it gave out were known and count no more.
+    pub fn suppress_reports(&self, count: u64) {
+        self.kmd().suppress_reports(count);
+    }
+
     /// Whether the kernel looks for mistakes in GPU code. False on a board.
     pub fn examines_code(&self) -> bool {
         self.kmd().examines_code()

@@ -132,6 +132,9 @@ struct Run {
     /// Ends with this status if the program succeeded and --check found something.
     #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(u8))]
     check_exit: u8,
+    /// Reports of --check that are known: they are not printed, and do not count.
+    #[arg(long, value_name = "FILE")]
+    suppressions: Option<PathBuf>,
     /// Says how the program got its device nodes, and how many calls were trapped for it.
     #[arg(long, short)]
     verbose: bool,
@@ -354,6 +357,10 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     command.env("TEGRARM_SIM_RUN", about);
     // The library reads the reports, because only it knows the names of kernels.
     command.env("TEGRARM_SIM_CHECK", checks.to_string());
+    if let Some(file) = &run.suppressions {
+        let file = std::path::absolute(file).map_err(|error| format!("--suppressions {}: {error}", file.display()))?;
+        command.env("TEGRARM_SUPPRESSIONS", file);
+    }
     // The Python package tells people what a search for fast kernels ranks.
     command.env("TEGRARM_SIM_CLOCK", clock.name());
     let broken = Broken { missing: run.without.clone(), denied: run.deny.clone(), dead: run.dead_gpu };
