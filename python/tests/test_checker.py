@@ -198,3 +198,21 @@ def test_a_mistake_in_the_list_of_known_reports_is_told(tmp_path):
     (tmp_path / "known.supp").write_text("{\n  a name\n  speed\n}\n")
     done = child(tmp_path, "global store", TEGRARM_SUPPRESSIONS=str(tmp_path / "known.supp"))
     assert done.returncode == 9 and 'line 4: "speed" is no kind of report' in done.stderr and "nothing is suppressed" in done.stderr
+
+
+LEAKS = """
+import tegrarm
+device = tegrarm.Device()
+array, module, event = device.zeros(1000, "int32"), device.compile('extern "C" __global__ void k(int *p) { *p = 1; }'), device.event()
+kept = device.zeros(3000, "int32")
+array.close()
+"""
+
+
+@pytest.mark.parametrize(("asked", "said"), [("1", ["the buffer of 12000 bytes at 0x", "1 modules", "1 events"]), ("", [])])
+def test_what_was_never_freed_is_printed_if_it_is_asked_for(asked, said):
+    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_LEAKS": asked}
+    done = subprocess.run([sys.executable, "-c", LEAKS], env=env, capture_output=True, text=True, check=False)
+    leaks = [line for line in done.stderr.splitlines() if line.startswith("libtegrarm: leak: ")]
+    assert done.returncode == 0 and len(leaks) == len(said), done.stderr
+    assert all(line.startswith(f"libtegrarm: leak: {what}") for line, what in zip(leaks, said, strict=True)), done.stderr

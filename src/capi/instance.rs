@@ -77,6 +77,7 @@ extern "C" fn at_exit() {
     {
         rm.at_exit();
         report(rm);
+        super::runtime::report_leaks(None);
         // The file door stays, because other threads may still run. Freeing objects that they use would help nobody,
         // and the kernel frees them a moment later.
     }

@@ -8,9 +8,11 @@ use crate::runtime::device::module::{KernelRef, Module};
 use crate::runtime::device::queue_ref::QueueRef;
 use crate::runtime::device::{CLOSE_DEADLINE, Device};
 use crate::runtime::replay::Replay;
+use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use tegrarm_images::hostobj::HostObject;
+use tegrarm_output::say;
 use tegrarm_rm::status::RmResult;
 
 /// A module, its device's handle, and the numbers of those of its kernels that have handles.
@@ -81,6 +83,37 @@ pub(in super::super) unsafe fn forget_handles() {
     }
 }
 
+/// Prints what of a device was never freed, or of all devices, if `TEGRARM_LEAKS=1` asks for it.
+pub(in super::super) fn report_leaks(device: Option<&Arc<Device>>) {
+    if std::env::var_os("TEGRARM_LEAKS").is_none_or(|value| value != "1") {
+        return;
+    }
+    let is = |of: &Arc<Device>| device.is_none_or(|device| Arc::ptr_eq(of, device));
+    let buffers = RefCell::new(Vec::new());
+    // Nothing is looked for: every object is looked at.
+    BUFFERS.find(|buffer| {
+        buffers.borrow_mut().extend(is(buffer.device()).then(|| (buffer.address(), buffer.size())));
+        false
+    });
+    let (modules, events) = (Cell::new(0), Cell::new(0));
+    MODULES.find(|loaded| {
+        modules.update(|count| count + u32::from(is(loaded.module.device())));
+        false
+    });
+    EVENTS.find(|event| {
+        events.update(|count| count + u32::from(is(event.device())));
+        false
+    });
+    for (address, size) in buffers.into_inner() {
+        say(&format!("leak: the buffer of {size} bytes at {address:#x} was never freed"));
+    }
+    for (count, what) in [(modules.get(), "modules were never unloaded"), (events.get(), "events were never freed")] {
+        if count > 0 {
+            say(&format!("leak: {count} {what}"));
+        }
+    }
+}
+
 /// Ends every object.
 pub(in super::super) fn close_all() {
     DEVICES.remove_all(|_| true).for_each(close_device);
@@ -91,6 +124,7 @@ pub(in super::super) fn close_all() {
 /// Ends everything that belongs to a device, and then the device. An object that keeps another one alive ends before
 /// it.
 pub(super) fn close_device(device: Arc<Device>) {
+    report_leaks(Some(&device));
     let this = |other: &Arc<Device>| Arc::ptr_eq(other, &device);
     REPLAYS.remove_all(|replay| replay.device().is_some_and(this)).for_each(drop);
     device.settle(CLOSE_DEADLINE);

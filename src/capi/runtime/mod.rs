@@ -45,4 +45,4 @@ pub mod state;
 
 pub mod measure;
 
-pub(super) use handles::{close_all, forget_handles};
+pub(super) use handles::{close_all, forget_handles, report_leaks};
