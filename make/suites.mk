@@ -35,6 +35,14 @@ test-litmus: ## the memory model of PTX on several host threads: ten million run
 test-lookback: build venv  ## CUB's ReduceByKey and InclusiveSum, 10,000 runs of each on all host threads, against numpy
 	$(PY) python/suite/lookback.py $(ARGS)
 
+# The kernels of Indigo 1.3 with planted bugs: INDIGO names a checkout of HiRace's artifact. ARGS="--write docs/simulator/checker.md" puts the
+# table into the book.
+INDIGO ?=
+.PHONY: test-races
+test-races: build venv  ## the checker on Indigo's kernels with planted races, beside HiRace's counts: most of an hour. INDIGO=CHECKOUT
+	@test -d "$(INDIGO)/indigo" || { echo "test-races: INDIGO has to name a checkout of HiRace's artifact"; exit 2; }
+	$(PY) python/suite/races.py $(ARGS) "$(INDIGO)"
+
 # Published figures of boards beside those of the virtual modules. SAMPLE names cudaTensorCoreGemm of NVIDIA's cuda-samples, compiled for sm_87
 # with the shared runtime. ARGS="--write docs/simulator/model.md" puts the table into the book.
 .PHONY: test-model
