@@ -29,6 +29,8 @@ MUTANTS = [
         "*group.runlist.get_or_insert(channel.runlist) != channel.runlist",
         "group.runlist.replace(channel.runlist).is_none_or(|old| old == u32::MAX) && group.members.len() > 128",
     ),
+    ("ctrl", "crates/tegra-kernel/src/clears.rs", "(entry.value, entry.format) == (value, format)", "entry.value == value"),
+    ("ctrl", "crates/tegra-kernel/src/clocks.rs", ".map(|(_, mhz)| *mhz).max()", ".map(|(_, mhz)| *mhz).min()"),
     (
         "malformed",
         "crates/tegra-kernel/src/ioctl_tsg/mod.rs",

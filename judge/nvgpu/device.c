@@ -6,6 +6,7 @@
 #include <nvgpu/enabled.h>
 #include <nvgpu/kmem.h>
 #include <nvgpu/mm.h>
+#include <nvgpu/timers.h>
 #include <nvgpu/nvhost.h>
 #include <nvgpu/gmmu.h>
 #include <nvgpu/pd_cache.h>
@@ -25,6 +26,9 @@
 static u32 *registers;
 static struct nvgpu_os_linux judge_linux;
 int judge_boot_channels(struct nvgpu_os_linux *l);
+void judge_write_registers(u32 *registers);
+int judge_boot_clocks(struct gk20a *g, struct gk20a_platform *platform);
+int judge_boot_units(struct gk20a *g);
 static struct nvgpu_os_posix judge_posix;
 static struct gk20a_platform platform;
 static struct device device = { .driver_data = &platform, .parent = NULL, .name = "17000000.gpu" };
@@ -32,11 +36,14 @@ static struct device node = { .parent = &device, .name = "node" };
 static struct nvgpu_cdev cdev = { .node = &node };
 static bool booted;
 
-struct gk20a *judge_gpu(void) { return booted ? &judge_linux.g : NULL; }
+struct gk20a *judge_gpu(void) { return &judge_linux.g; }
 struct nvgpu_cdev *judge_cdev(void) { return &cdev; }
 struct nvgpu_os_posix *judge_os_posix(void) { return &judge_posix; }
 struct gk20a *nvgpu_get_gk20a_from_cdev(struct nvgpu_cdev *of) { (void)of; return &judge_linux.g; }
 u32 nvgpu_get_gpu_instance_id_from_cdev(struct gk20a *g, struct nvgpu_cdev *of) { (void)g; (void)of; return 0; }
+
+/* The posix layer's clock counts from 1970, as Linux's second clock does. */
+u64 nvgpu_current_unix_time_us(void) { return (u64)nvgpu_current_time_us(); }
 
 /* The tables of registers that os/posix would load. Registers are memory here. */
 int nvgpu_get_mock_reglist_gv11b(struct gk20a *g, u32 at, struct nvgpu_mock_iospace *space) { (void)g; (void)at; (void)space; return -1; }
@@ -87,10 +94,16 @@ int judge_boot(const struct judge_chip *chip)
 {
 	struct nvgpu_os_linux *l = &judge_linux;
 	struct gk20a *g = &l->g;
+	bool orin = chip->boot_0 == JUDGE_GA10B;
 
 	if (booted)
 		return -EBUSY;
 	registers = calloc(1, REGISTERS);
+	/* Only the units of ga10b are described. */
+	if (orin) {
+		judge_write_registers(registers);
+		judge_posix.is_silicon = true;
+	}
 	registers[0] = chip->boot_0;
 	l->dev = &device;
 	platform.g = g;
@@ -138,14 +151,19 @@ int judge_boot(const struct judge_chip *chip)
 	err = nvgpu_pd_cache_init(g);
 	if (err != 0)
 		return err;
-	/* What the chip's code says of the chip (hal/init/hal_ga10b.c), as far as no unit of the GPU is asked. */
-	nvgpu_set_enabled(g, NVGPU_SUPPORT_TSG_SUBCONTEXTS, true);
-	nvgpu_set_enabled(g, NVGPU_SUPPORT_RESCHEDULE_RUNLIST, true);
-	nvgpu_set_enabled(g, NVGPU_SUPPORT_SYNCPOINT_ADDRESS, true);
-	nvgpu_set_enabled(g, NVGPU_SUPPORT_USER_SYNCPOINT, true);
-	nvgpu_set_enabled(g, NVGPU_SUPPORT_USERMODE_SUBMIT, true);
-	/* The board has memory for protected content. */
+	/* What the chip's code says of the chip. */
+	err = g->ops.chip_init_gpu_characteristics(g);
+	if (err != 0)
+		return err;
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_FAULT_RECOVERY, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_NVS, true);
+	/* The code that traces switches of contexts is not built. */
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_FECS_CTXSW_TRACE, true);
+	/* The board has memory for protected content, caches that see each other's stores, and a switch for the GPU's power. */
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_VPR, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_IO_COHERENCE, true);
+	nvgpu_set_enabled(g, NVGPU_CAN_RAILGATE, true);
+	nvgpu_set_power_state(g, NVGPU_STATE_POWERED_ON);
 	/* What Linux says of itself (os/linux/module.c). */
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_DETERMINISTIC_OPTS, true);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_BUFFER_METADATA, true);
@@ -153,19 +171,22 @@ int judge_boot(const struct judge_chip *chip)
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_SYNC_FENCE_FDS, true);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_REMAP, true);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_MAPPING_MODIFY, true);
-	nvgpu_set_enabled(g, NVGPU_SUPPORT_SPARSE_ALLOCS, true);
 	nvgpu_get_nvhost_dev(g);
 	err = nvgpu_init_syncpt_mem(g);
 	if (err != 0)
 		return err;
-	/* A compression-bit cache without room: every request for tags finds none. */
+	/* Without a description of the units, the compression-bit cache has no room: every request for tags finds none. */
 	g->cbc = nvgpu_kzalloc(g, sizeof *g->cbc);
 	g->mig.num_gpu_instances = 1;
 	g->num_gr_instances = 1;
 	g->gr = nvgpu_kzalloc(g, sizeof *g->gr);
 	nvgpu_mutex_init(&g->ctrl_dev_id_lock);
-	nvgpu_set_enabled(g, NVGPU_CLK_ARB_ENABLED, false);
+	nvgpu_set_enabled(g, NVGPU_CLK_ARB_ENABLED, orin);
 	err = judge_boot_channels(l);
+	if (err == 0 && orin)
+		err = judge_boot_units(g);
+	if (err == 0 && orin)
+		err = judge_boot_clocks(g, &platform);
 	if (err != 0)
 		return err;
 	g->sw_ready = true;

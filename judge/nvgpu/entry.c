@@ -1,5 +1,6 @@
-/* What the comparison calls: open, ioctl, and a view into the page tables. */
+/* What the comparison calls: open, ioctl, and the allocator of addresses. */
 #include <nvgpu/gk20a.h>
+#include <nvgpu/allocator.h>
 #include <nvgpu/gmmu.h>
 #include <nvgpu/vm.h>
 #include <nvgpu/as.h>
@@ -16,8 +17,9 @@ struct gk20a *judge_gpu(void);
 struct nvgpu_cdev *judge_cdev(void);
 void judge_rewind_channels(struct gk20a *g);
 void judge_rewind_syncpoints(void);
+void judge_rewind_units(struct gk20a *g);
 void judge_forget(void);
-extern bool judge_stopped;
+extern _Thread_local bool judge_stopped;
 
 const struct file_operations gk20a_as_ops = { .open = gk20a_as_dev_open, .release = gk20a_as_dev_release, .unlocked_ioctl = gk20a_as_dev_ioctl };
 const struct file_operations gk20a_tsg_ops = { .open = nvgpu_ioctl_tsg_dev_open, .release = nvgpu_ioctl_tsg_dev_release, .unlocked_ioctl = nvgpu_ioctl_tsg_dev_ioctl };
@@ -82,4 +84,47 @@ void judge_rewind(void)
 	judge_forget();
 	judge_rewind_channels(judge_gpu());
 	judge_rewind_syncpoints();
+	judge_rewind_units(judge_gpu());
+}
+
+/* The driver's allocator of GPU addresses by itself, as the address space of a program makes it. */
+struct judge_allocator {
+	struct nvgpu_allocator user;
+	/* The allocator asks it for the size of big pages and for what an entry of a page directory covers. */
+	struct vm_gk20a vm;
+};
+
+struct judge_allocator *judge_allocator_make(uint64_t base, uint64_t size, bool big_pages)
+{
+	struct gk20a *g = judge_gpu();
+	struct judge_allocator *made = calloc(1, sizeof *made);
+
+	made->vm.mm = &g->mm;
+	made->vm.big_page_size = SZ_64K;
+	made->vm.big_pages = big_pages;
+	if (nvgpu_allocator_init(g, &made->user, &made->vm, "judge", base, size, SZ_4K, GPU_BALLOC_MAX_ORDER, GPU_ALLOC_GVA_SPACE, BUDDY_ALLOCATOR) == 0)
+		return made;
+	free(made);
+	return NULL;
+}
+
+uint64_t judge_allocator_take(struct judge_allocator *a, uint64_t size, uint32_t page_size)
+{
+	return nvgpu_alloc_pte(&a->user, size, page_size);
+}
+
+uint64_t judge_allocator_take_fixed(struct judge_allocator *a, uint64_t base, uint64_t size, uint32_t page_size)
+{
+	return nvgpu_alloc_fixed(&a->user, base, size, page_size);
+}
+
+void judge_allocator_give(struct judge_allocator *a, uint64_t address)
+{
+	nvgpu_free(&a->user, address);
+}
+
+void judge_allocator_end(struct judge_allocator *a)
+{
+	nvgpu_alloc_destroy(&a->user);
+	free(a);
 }

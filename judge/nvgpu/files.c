@@ -2,11 +2,18 @@
  * the memfd's inode ties them together, so a duplicate of the descriptor is the same file. */
 #include "stand-in.h"
 #include "judge.h"
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-extern bool judge_stopped;
+extern _Thread_local bool judge_stopped;
+bool judge_is_parallel;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+void judge_parallel(bool parallel) { judge_is_parallel = parallel; }
+void judge_lock(void) { pthread_mutex_lock(&lock); }
+void judge_unlock(void) { pthread_mutex_unlock(&lock); }
 
 unsigned long judge_copy(void *to, const void *from, unsigned long n, bool out)
 {
@@ -54,29 +61,37 @@ struct file *judge_file(int fd)
 {
 	unsigned long inode = inode_of(fd);
 
-	return inode == 0 ? NULL : find(inode);
+	judge_lock();
+	struct file *file = inode == 0 ? NULL : find(inode);
+	judge_unlock();
+	return file;
 }
 
 struct file *fget(unsigned fd)
 {
+	judge_lock();
 	struct file *file = judge_file(fd);
 
 	if (file != NULL)
 		file->count++;
+	judge_unlock();
 	return file;
 }
 
 void fput(struct file *file)
 {
-	if (--file->count > 0)
-		return;
-	if (file->number != 0) {
+	judge_lock();
+	bool last = --file->count == 0;
+	if (last && file->number != 0) {
 		struct file **at = bucket(file->number);
 
 		while (*at != file)
 			at = &(*at)->next;
 		*at = file->next;
 	}
+	judge_unlock();
+	if (!last)
+		return;
 	if (file->f_op != NULL && file->f_op->release != NULL)
 		file->f_op->release(&file->inode, file);
 	free(file);
@@ -97,9 +112,11 @@ void put_unused_fd(unsigned fd)
 
 void fd_install(unsigned fd, struct file *file)
 {
+	judge_lock();
 	file->number = inode_of(fd);
 	file->next = *bucket(file->number);
 	*bucket(file->number) = file;
+	judge_unlock();
 }
 
 struct file *judge_new_file(const struct file_operations *ops, void *private_data)
@@ -121,27 +138,7 @@ struct file *anon_inode_getfile(const char *name, const struct file_operations *
 	return judge_new_file(ops, private_data);
 }
 
-int judge_dup(int fd)
-{
-	struct file *file = judge_file(fd);
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-
-	if (copy >= 0 && file != NULL)
-		file->descriptors++;
-	return copy < 0 ? -errno : copy;
-}
-
-int judge_close(int fd)
-{
-	struct file *file = judge_file(fd);
-
-	if (file != NULL && --file->descriptors == 0)
-		fput(file);
-	return close(fd) < 0 ? -errno : 0;
-}
-
-/* dma-bufs. Who makes buffers tells what a descriptor is. */
-static judge_resolver resolve;
+/* dma-bufs. Who makes a buffer tells it, and the buffer stays for as long as the program has a descriptor or the driver a reference. */
 static struct buffer *buffers;
 /* Below the arena of memory.c. Bits 36 (gv11b) and 37 (ga10b) of an address stand for the L3 cache, so both are 0 here. */
 #define FIRST_ADDRESS 0x4000000000ull
@@ -157,22 +154,37 @@ struct buffer {
 	struct buffer *next;
 };
 
-void judge_resolve(judge_resolver resolver)
+/* A read-only descriptor of a buffer is a dma-buf of its own. */
+static fmode_t mode_of(int fd)
 {
-	resolve = resolver;
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY ? FMODE_READ : FMODE_READ | FMODE_WRITE;
+}
+
+static struct buffer *find_buffer(int fd)
+{
+	unsigned long inode = inode_of(fd);
+	struct buffer *buffer = buffers;
+
+	while (buffer != NULL && (buffer->inode != inode || buffer->file.f_mode != mode_of(fd)))
+		buffer = buffer->next;
+	return buffer;
 }
 
 static void forget(struct buffer *buffer)
 {
+	judge_lock();
 	struct buffer **at = &buffers;
 
 	while (*at != buffer)
 		at = &(*at)->next;
 	*at = buffer->next;
-	close(buffer->fd);
-	free(buffer);
 	if (buffers == NULL)
 		next_address = FIRST_ADDRESS;
+	judge_unlock();
+	close(buffer->fd);
+	free(buffer);
 }
 
 static void release_buffer(struct dma_buf *dmabuf)
@@ -182,30 +194,22 @@ static void release_buffer(struct dma_buf *dmabuf)
 
 static const struct dma_buf_ops buffer_ops = { .release = release_buffer };
 
-struct dma_buf *dma_buf_get(int fd)
+int judge_buffer(int fd, uint64_t size)
 {
-	unsigned long inode = inode_of(fd);
-	struct buffer *buffer = buffers;
-	uint64_t size = 0;
-	int mode;
+	struct buffer *buffer = find_buffer(fd);
 
-	if (inode == 0)
-		return ERR_PTR(-EBADF);
-	mode = resolve == NULL ? -1 : resolve(fd, &size);
-	if (mode < 0)
-		return ERR_PTR(-EINVAL);
-	/* A read-only descriptor of a buffer is a dma-buf of its own. */
-	while (buffer != NULL && (buffer->inode != inode || buffer->file.f_mode != (fmode_t)mode))
-		buffer = buffer->next;
+	if (inode_of(fd) == 0)
+		return -EBADF;
 	if (buffer != NULL) {
-		buffer->file.count++;
-		return &buffer->dmabuf;
+		buffer->file.count += buffer->file.descriptors++ == 0;
+		return 0;
 	}
 	buffer = calloc(1, sizeof *buffer);
-	buffer->inode = inode;
+	buffer->inode = inode_of(fd);
 	buffer->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	buffer->file.count = 1;
-	buffer->file.f_mode = mode;
+	buffer->file.descriptors = 1;
+	buffer->file.f_mode = mode_of(fd);
 	buffer->dmabuf.size = size;
 	buffer->dmabuf.file = &buffer->file;
 	buffer->dmabuf.ops = &buffer_ops;
@@ -215,13 +219,67 @@ struct dma_buf *dma_buf_get(int fd)
 	next_address += (size + 0xfffff) / 0x100000 * 0x100000 + 0x100000;
 	buffer->next = buffers;
 	buffers = buffer;
+	return 0;
+}
+
+struct dma_buf *dma_buf_get(int fd)
+{
+	judge_lock();
+	struct buffer *buffer = find_buffer(fd);
+
+	if (buffer != NULL)
+		buffer->file.count++;
+	judge_unlock();
+	if (buffer == NULL)
+		return ERR_PTR(inode_of(fd) == 0 ? -EBADF : -EINVAL);
 	return &buffer->dmabuf;
+}
+
+void get_dma_buf(struct dma_buf *dmabuf)
+{
+	judge_lock();
+	dmabuf->file->count++;
+	judge_unlock();
 }
 
 void dma_buf_put(struct dma_buf *dmabuf)
 {
-	if (--dmabuf->file->count == 0)
+	judge_lock();
+	bool last = --dmabuf->file->count == 0;
+	judge_unlock();
+	if (last)
 		dmabuf->ops->release(dmabuf);
+}
+
+int judge_dup(int fd)
+{
+	judge_lock();
+	struct file *file = judge_file(fd);
+	struct buffer *buffer = find_buffer(fd);
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (copy >= 0 && file != NULL)
+		file->descriptors++;
+	if (copy >= 0 && buffer != NULL)
+		buffer->file.descriptors++;
+	judge_unlock();
+	return copy < 0 ? -errno : copy;
+}
+
+int judge_close(int fd)
+{
+	judge_lock();
+	struct file *file = judge_file(fd);
+	struct buffer *buffer = find_buffer(fd);
+	bool file_ends = file != NULL && --file->descriptors == 0;
+	bool buffer_ends = buffer != NULL && --buffer->file.descriptors == 0;
+	judge_unlock();
+
+	if (file_ends)
+		fput(file);
+	if (buffer_ends)
+		dma_buf_put(&buffer->dmabuf);
+	return close(fd) < 0 ? -errno : 0;
 }
 
 struct dma_buf_attachment *dma_buf_attach(struct dma_buf *dmabuf, struct device *dev)

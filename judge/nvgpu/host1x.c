@@ -31,14 +31,16 @@ void nvgpu_nvhost_syncpt_put_ref_ext(struct nvgpu_nvhost_dev *dev, u32 id) { dev
 
 u32 nvgpu_nvhost_get_syncpt_client_managed(struct nvgpu_nvhost_dev *dev, const char *name)
 {
+	u32 id = FIRST;
+
 	(void)name;
-	for (u32 id = FIRST; id < SYNCPOINTS; id++) {
-		if (!dev->used[id]) {
-			dev->used[id] = true;
-			return id;
-		}
-	}
-	return 0;
+	judge_lock();
+	while (id < SYNCPOINTS && dev->used[id])
+		id++;
+	if (id < SYNCPOINTS)
+		dev->used[id] = true;
+	judge_unlock();
+	return id < SYNCPOINTS ? id : 0;
 }
 
 void nvgpu_nvhost_syncpt_set_safe_state(struct nvgpu_nvhost_dev *dev, u32 id) { dev->value[id] += 1000; }

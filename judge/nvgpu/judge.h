@@ -1,13 +1,11 @@
 /* The entries of the shared library. A descriptor is a descriptor of this process; an error is a negative errno. The driver's state is global: one boot a
- * process. Calls do not run in parallel. */
+ * process. */
 #ifndef JUDGE_H
 #define JUDGE_H
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Says what is behind a descriptor that is none of the driver's: the FMODE bits of a dma-buf and its size, or -1. */
-typedef int (*judge_resolver)(int fd, uint64_t *size);
-
+#define JUDGE_GA10B 0x17b000a1u
 struct judge_chip {
 	uint32_t boot_0;
 	bool big_pages;
@@ -16,8 +14,9 @@ struct judge_chip {
 typedef void (*judge_entry)(void *context, uint64_t va, uint64_t size, uint64_t entry);
 
 int judge_boot(const struct judge_chip *chip);
-void judge_resolve(judge_resolver resolver);
 int judge_open(const char *node);
+/* Tells that the descriptor is a dma-buf of the program, with memory of so many bytes behind it. */
+int judge_buffer(int fd, uint64_t size);
 long judge_ioctl(int fd, unsigned request, void *argument);
 int judge_dup(int fd);
 int judge_close(int fd);
@@ -25,6 +24,12 @@ int judge_tables(int fd, judge_entry entry, void *context);
 uint64_t judge_buffer_at(uint64_t address, uint64_t *start, unsigned long *inode);
 unsigned judge_held(void);
 void judge_rewind(void);
+/* Between true and false, several threads may make calls at once. Page tables are not looked at meanwhile. */
+void judge_parallel(bool parallel);
+extern bool judge_is_parallel;
+/* The glue's own lists have one lock, which a thread may take again. */
+void judge_lock(void);
+void judge_unlock(void);
 
 /* The driver's allocator of addresses for a range. An address of 0 says that there was no room. */
 struct judge_allocator;

@@ -1,8 +1,9 @@
-/* The driver's messages, and its assertions. Messages are shown if JUDGE_LOG is set. An assertion would stop a board's kernel: it ends the process. */
+/* The driver's messages, trace points and assertions. Messages are shown if JUDGE_LOG is set. An assertion would stop a board's kernel: it ends the process. */
 #include <nvgpu/log.h>
 #include <nvgpu/bug.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "judge.h"
 
 void nvgpu_log_msg_impl(struct gk20a *g, const char *function, int line, enum nvgpu_log_type type, const char *format, ...)
 {
@@ -31,7 +32,25 @@ void nvgpu_kfree_impl(struct gk20a *g, void *at)
 	static unsigned next;
 
 	(void)g;
+	judge_lock();
 	free(waiting[next]);
 	waiting[next] = at;
 	next = (next + 1) % 64;
+	judge_unlock();
 }
+
+/* Trace points of the Linux layer that the posix layer does not have. Nothing listens. */
+void trace_gk20a_as_ioctl_alloc_space() {}
+void trace_gk20a_as_ioctl_unmap_buffer() {}
+void trace_gk20a_as_ioctl_map_buffer() {}
+void trace_gk20a_as_ioctl_get_va_regions() {}
+void trace_gk20a_as_ioctl_free_space() {}
+void trace_gk20a_as_ioctl_bind_channel() {}
+void trace_gk20a_channel_sched_defaults() {}
+void trace_gk20a_channel_set_timeout() {}
+void trace_gk20a_channel_set_timeslice() {}
+void trace_gk20a_channel_open() {}
+void trace_gk20a_channel_release() {}
+/* The list of groups for the scheduling node. The comparison has no such node. */
+void gk20a_sched_ctrl_tsg_added() {}
+void gk20a_sched_ctrl_tsg_removed() {}

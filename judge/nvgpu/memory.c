@@ -6,6 +6,7 @@
 #include <nvgpu/nvgpu_sgt.h>
 #include <nvgpu/linux/vm.h>
 #include <sys/mman.h>
+#include "judge.h"
 
 #define ARENA ((char *)0x8000000000ull)
 #define ARENA_SIZE (64ull << 30)
@@ -25,7 +26,7 @@ static unsigned class_of(size_t size)
 	return class;
 }
 
-static void *take(size_t size)
+static void *take_locked(size_t size)
 {
 	unsigned class = class_of(size);
 	size_t length = 4096ull << class;
@@ -48,6 +49,15 @@ static void *take(size_t size)
 		return NULL;
 	end = at + length;
 	return at;
+}
+
+static void *take(size_t size)
+{
+	judge_lock();
+	void *memory = take_locked(size);
+
+	judge_unlock();
+	return memory;
 }
 
 int nvgpu_dma_alloc_flags_sys(struct gk20a *g, unsigned long flags, size_t size, struct nvgpu_mem *mem)
@@ -74,8 +84,10 @@ void nvgpu_dma_free_sys(struct gk20a *g, struct nvgpu_mem *mem)
 		struct piece *piece = mem->cpu_va;
 		unsigned class = class_of(mem->size);
 
+		judge_lock();
 		piece->next = spare[class];
 		spare[class] = piece;
+		judge_unlock();
 	}
 	memset(mem, 0, sizeof *mem);
 }

@@ -96,7 +96,7 @@ enum { VM_IO = 1, VM_DONTCOPY = 2, VM_DONTEXPAND = 4, VM_NORESERVE = 8, VM_DONTD
 #define __maybe_unused __attribute__((unused))
 struct poll_table_struct;
 typedef struct poll_table_struct poll_table;
-enum { POLLIN = 1, POLLPRI = 2, POLLOUT = 4 };
+enum { POLLIN = 1, POLLPRI = 2, POLLOUT = 4, POLLRDNORM = 64, POLLHUP = 16 };
 #define poll_wait(file, queue, table) ((void)(table))
 struct timespec64 { int64_t tv_sec; long tv_nsec; };
 #define CAP_SYS_NICE 23
@@ -107,12 +107,20 @@ struct device_node;
 struct platform_device;
 struct reset_control;
 struct clk;
+struct clk_hw { int unused; };
+unsigned long clk_get_rate(struct clk *clk);
+int clk_set_rate(struct clk *clk, unsigned long rate);
+static inline struct clk *clk_get_sys(const char *device, const char *name) { (void)device; (void)name; return NULL; }
+static inline int clk_prepare_enable(struct clk *clk) { (void)clk; return 0; }
+static inline void clk_disable_unprepare(struct clk *clk) { (void)clk; }
 struct icc_path;
 struct cdev { const struct file_operations *ops; void *owner; dev_t dev; };
 
 #define WARN_ON(x) (!!(x))
 #define dev_err(dev, ...) ((void)(dev))
 static inline void *dev_get_drvdata(const struct device *dev) { return dev->driver_data; }
+static inline int dev_to_node(const struct device *dev) { (void)dev; return -1; }
+static inline ssize_t strscpy(char *to, const char *from, size_t size) { return snprintf(to, size, "%s", from); }
 static inline const char *dev_name(const struct device *dev) { return dev->name; }
 
 /* Files. */
@@ -144,6 +152,9 @@ struct file_operations {
 };
 struct file *fget(unsigned fd);
 void fput(struct file *file);
+struct fd { struct file *file; };
+static inline struct fd fdget(unsigned fd) { return (struct fd){ fget(fd) }; }
+static inline void fdput(struct fd fd) { fput(fd.file); }
 int get_unused_fd_flags(unsigned flags);
 void put_unused_fd(unsigned fd);
 void fd_install(unsigned fd, struct file *file);
@@ -171,7 +182,7 @@ struct dma_buf_map { void *vaddr; };
 #define DMA_BUF_MAP_INIT_VADDR(p) { (p) }
 struct dma_buf *dma_buf_get(int fd);
 void dma_buf_put(struct dma_buf *buffer);
-static inline void get_dma_buf(struct dma_buf *buffer) { buffer->file->count++; }
+void get_dma_buf(struct dma_buf *buffer);
 struct dma_buf_attachment *dma_buf_attach(struct dma_buf *buffer, struct device *dev);
 void dma_buf_detach(struct dma_buf *buffer, struct dma_buf_attachment *attachment);
 struct sg_table *dma_buf_map_attachment(struct dma_buf_attachment *attachment, enum dma_data_direction direction);

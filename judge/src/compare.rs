@@ -43,7 +43,8 @@ impl Judge<'_> {
         let (mut theirs, mut ours) = (self.driver.run(), Model::new(self.config));
         let mut outcome = Outcome { steps: vec![], answers: vec![], calls: 0, difference: None };
         while let Some(step) = author.next(&outcome.answers) {
-            let (a, b) = (theirs.step(&step), ours.step(&step));
+            let number = outcome.steps.len();
+            let (a, b) = (theirs.step(number, &step), ours.step(number, &step));
             outcome.calls += usize::from(matches!(step, Step::Ioctl(_) | Step::Open(_)));
             if a != b {
                 outcome.difference = Some(format!("driver {}\nmodel  {}", a.to_line(), b.to_line()));

@@ -7,8 +7,6 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::os::fd::RawFd;
 use std::sync::Mutex;
 
-const READ: c_int = 1;
-const WRITE: c_int = 2;
 /// The page tables' entry: the valid bit, the volatile bit, which alone means sparse, and the read-only bit.
 const VALID: u64 = 1;
 const VOLATILE: u64 = 8;
@@ -35,6 +33,7 @@ type Entry = unsafe extern "C" fn(*mut c_void, u64, u64, u64);
 struct Library {
     open: unsafe extern "C" fn(*const c_char) -> c_int,
     ioctl: unsafe extern "C" fn(c_int, c_uint, *mut c_void) -> c_long,
+    buffer: unsafe extern "C" fn(c_int, u64) -> c_int,
     dup: unsafe extern "C" fn(c_int) -> c_int,
     close: unsafe extern "C" fn(c_int) -> c_int,
     tables: unsafe extern "C" fn(c_int, Entry, *mut c_void) -> c_int,
@@ -53,9 +52,6 @@ pub struct Driver {
     library: Library,
 }
 
-/// The buffers that exist, by inode: the step that made each, and its size.
-static BUFFERS: Mutex<BTreeMap<u64, (usize, u64)>> = Mutex::new(BTreeMap::new());
-
 fn inode(fd: RawFd) -> Option<u64> {
     // SAFETY: all bytes of a `stat` may be zero, and fstat fills it.
     let (result, stat) = unsafe {
@@ -63,18 +59,6 @@ fn inode(fd: RawFd) -> Option<u64> {
         (libc::fstat(fd, &mut stat), stat)
     };
     (result == 0).then_some(stat.st_ino)
-}
-
-/// Tells the driver what is behind a descriptor.
-unsafe extern "C" fn resolve(fd: c_int, size: *mut u64) -> c_int {
-    let buffers = BUFFERS.lock().expect("nobody panicked");
-    let Some((_, bytes)) = inode(fd).and_then(|inode| buffers.get(&inode)) else { return -1 };
-    // SAFETY: the driver asks with a place for the size; fcntl only looks.
-    let flags = unsafe {
-        *size = *bytes;
-        libc::fcntl(fd, libc::F_GETFL)
-    };
-    if flags & libc::O_ACCMODE == libc::O_RDONLY { READ } else { READ | WRITE }
 }
 
 impl Driver {
@@ -99,10 +83,10 @@ impl Driver {
             };
         }
         let boot: unsafe extern "C" fn(*const Chip) -> c_int = function!(c"judge_boot");
-        let tell: unsafe extern "C" fn(unsafe extern "C" fn(c_int, *mut u64) -> c_int) = function!(c"judge_resolve");
         let library = Library {
             open: function!(c"judge_open"),
             ioctl: function!(c"judge_ioctl"),
+            buffer: function!(c"judge_buffer"),
             dup: function!(c"judge_dup"),
             close: function!(c"judge_close"),
             tables: function!(c"judge_tables"),
@@ -120,10 +104,7 @@ impl Driver {
             Board::Xavier => Chip { boot_0: 0x15b0_00a1, big_pages: true },
         };
         // SAFETY: the driver is not booted yet.
-        let result = unsafe {
-            tell(resolve);
-            boot(&chip)
-        };
+        let result = unsafe { boot(&chip) };
         if result == 0 { Ok(Driver { library }) } else { Err(format!("the driver does not boot: {result}")) }
     }
 
@@ -141,8 +122,7 @@ impl Driver {
 
     /// A new run of a program.
     pub fn run(&self) -> Running<'_> {
-        BUFFERS.lock().expect("nobody panicked").clear();
-        Running { library: &self.library, made: Vec::new(), memory: Vec::new() }
+        Running { library: &self.library, made: Mutex::default(), memory: Vec::new(), buffers: BTreeMap::new() }
     }
 }
 
@@ -190,16 +170,32 @@ impl Drop for Allocator<'_> {
 /// A program that runs on the driver.
 pub struct Running<'a> {
     library: &'a Library,
-    made: Vec<Option<RawFd>>,
+    made: Mutex<BTreeMap<usize, RawFd>>,
     /// A descriptor of each buffer, so that its memory stays until the program ends.
     memory: Vec<RawFd>,
+    /// The buffers by inode: the step that made each, and its size.
+    buffers: BTreeMap<u64, (usize, u64)>,
 }
 
 impl Running<'_> {
-    pub fn step(&mut self, step: &Step) -> Answer {
+    /// Makes the step of a number, and looks at the page table afterwards.
+    pub fn step(&mut self, number: usize, step: &Step) -> Answer {
+        if let Step::Buffer(size) = step {
+            let made = self.buffer(number, *size);
+            self.note(number, made);
+            return Answer::default();
+        }
+        let mut answer = self.beside_others(number, step);
+        if let Step::Ioctl(call) = step {
+            answer.runs = self.runs(self.raw(call.on));
+        }
+        answer
+    }
+
+    /// The same while other threads make steps. It makes no buffer, and the page table is not looked at.
+    pub fn beside_others(&self, number: usize, step: &Step) -> Answer {
         let (answer, made) = match step {
             Step::Open(node) => self.opened(node),
-            Step::Buffer(size) => (Answer::default(), self.buffer(*size)),
             Step::View(of) => (Answer::default(), self.view(*of)),
             Step::Close(of) => {
                 self.close(*of);
@@ -207,14 +203,20 @@ impl Running<'_> {
             }
             Step::Dup(of) => (Answer::default(), self.dup(*of)),
             Step::Ioctl(call) => self.ioctl(call),
+            Step::Buffer(_) => unreachable!("a buffer is made before the threads start"),
         };
-        self.made.push(made);
+        self.note(number, made);
         answer
+    }
+
+    fn note(&self, number: usize, made: Option<RawFd>) {
+        self.made.lock().expect("nobody panicked").extend(made.map(|fd| (number, fd)));
     }
 
     /// Closes everything.
     pub fn finish(mut self) {
-        (0..self.made.len()).for_each(|at| self.close(at));
+        let left: Vec<usize> = self.made.lock().expect("nobody panicked").keys().copied().collect();
+        left.into_iter().for_each(|number| self.close(number));
         // SAFETY: the descriptors are the program's own.
         self.memory.drain(..).for_each(|fd| unsafe {
             libc::close(fd);
@@ -222,7 +224,7 @@ impl Running<'_> {
     }
 
     fn raw(&self, step: usize) -> RawFd {
-        self.made.get(step).copied().flatten().unwrap_or(-1)
+        self.made.lock().expect("nobody panicked").get(&step).copied().unwrap_or(-1)
     }
 
     fn opened(&self, node: &str) -> (Answer, Option<RawFd>) {
@@ -235,7 +237,7 @@ impl Running<'_> {
         }
     }
 
-    fn buffer(&mut self, size: u32) -> Option<RawFd> {
+    fn buffer(&mut self, number: usize, size: u32) -> Option<RawFd> {
         // SAFETY: these calls make descriptors and touch no memory.
         let (fd, copy) = unsafe {
             let fd = libc::memfd_create(c"buffer".as_ptr(), libc::MFD_CLOEXEC);
@@ -244,15 +246,23 @@ impl Running<'_> {
         };
         self.memory.push(copy);
         let size = u64::from(size).next_multiple_of(4096);
-        BUFFERS.lock().expect("nobody panicked").insert(inode(fd)?, (self.made.len(), size));
-        Some(fd)
+        self.buffers.insert(inode(fd)?, (number, size));
+        self.tell(fd, size)
     }
 
     fn view(&self, of: usize) -> Option<RawFd> {
         let path = CString::new(format!("/proc/self/fd/{}", self.raw(of))).expect("a path");
         // SAFETY: open makes a descriptor and touches no memory.
         let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-        (fd >= 0).then_some(fd)
+        let (_, size) = self.buffers.get(&inode(fd)?)?;
+        self.tell(fd, *size)
+    }
+
+    /// Tells the driver that a descriptor is a dma-buf.
+    fn tell(&self, fd: RawFd, size: u64) -> Option<RawFd> {
+        // SAFETY: the driver is booted, and makes an object for the descriptor.
+        let result = unsafe { (self.library.buffer)(fd, size) };
+        (result == 0).then_some(fd)
     }
 
     fn dup(&self, of: usize) -> Option<RawFd> {
@@ -261,8 +271,9 @@ impl Running<'_> {
         (fd >= 0).then_some(fd)
     }
 
-    fn close(&mut self, at: usize) {
-        if let Some(fd) = self.made.get_mut(at).and_then(Option::take) {
+    fn close(&self, number: usize) {
+        let made = self.made.lock().expect("nobody panicked").remove(&number);
+        if let Some(fd) = made {
             // SAFETY: the descriptor is the program's own.
             unsafe { (self.library.close)(fd) };
         }
@@ -276,9 +287,7 @@ impl Running<'_> {
         // SAFETY: the argument has the size that the request names, and the driver checks what it reaches beyond.
         let make =
             |request, bytes: &mut [u8]| unsafe { (self.library.ioctl)(fd, request, bytes.as_mut_ptr().cast()) as i32 };
-        let (mut answer, made) = play(call, |step| self.raw(step), make);
-        answer.runs = self.runs(fd);
-        (answer, made)
+        play(call, |step| self.raw(step), make)
     }
 
     fn runs(&self, fd: RawFd) -> Vec<Run> {
@@ -315,7 +324,7 @@ impl Running<'_> {
         if unsafe { (self.library.buffer_at)(address, &mut start, &mut inode) } == 0 {
             return (Behind::Kernel, 0);
         }
-        let step = BUFFERS.lock().expect("nobody panicked").get(&inode).map(|(step, _)| *step);
+        let step = self.buffers.get(&inode).map(|(step, _)| *step);
         (step.map_or(Behind::Kernel, Behind::Buffer), address - start)
     }
 }

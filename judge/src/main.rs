@@ -6,6 +6,7 @@ mod addresses;
 mod calls;
 mod channels;
 mod compare;
+mod ctrl;
 mod driver;
 mod malformed;
 #[path = "../../crates/tegra-sim/tests/judged/model.rs"]
@@ -17,6 +18,7 @@ mod spaces;
 
 use channels::{Channels, View};
 use compare::{Author, Judge, Outcome, Written};
+use ctrl::Ctrl;
 use driver::{Board, Driver};
 use malformed::Malformed;
 use program::Step;
@@ -33,10 +35,11 @@ struct Family {
     author: fn(u64, Board) -> Box<dyn Author>,
 }
 
-const FAMILIES: [Family; 4] = [
+const FAMILIES: [Family; 5] = [
     Family { name: "spaces", author: |seed, board| Box::new(Spaces::new(seed, board)) },
     Family { name: "channels", author: |seed, _| Box::new(Channels::new(seed, View::Channels)) },
     Family { name: "groups", author: |seed, _| Box::new(Channels::new(seed, View::Groups)) },
+    Family { name: "ctrl", author: |seed, _| Box::new(Ctrl::new(seed)) },
     Family { name: "malformed", author: |seed, _| Box::new(Malformed::new(seed)) },
 ];
 

@@ -1,6 +1,7 @@
 //! The simulated kernel as a player of programs.
 
 use crate::program::{Answer, Behind, Ioctl, Run, Slot, Step};
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use tegra_kernel::SimConfig;
@@ -8,6 +9,7 @@ use tegra_kernel::process::FileId;
 use tegra_sim::SimKmd;
 use tegrarm_abi::nvgpu::address_space::{NVGPU_AS_IOCTL_REMAP, nvgpu_as_remap_op};
 use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::{Arg, Errno, Kmd, Node};
 use zerocopy::{FromZeros, IntoBytes};
@@ -17,7 +19,7 @@ pub struct Model {
     kmd: SimKmd,
     nvmap: Option<OwnedFd>,
     /// The descriptor that each step made.
-    made: Vec<Option<OwnedFd>>,
+    made: BTreeMap<usize, OwnedFd>,
     /// The handle of each step's buffer, and the address at which the kernel sees its memory. The memory stays until
     /// the program ends, so that an address is never that of two buffers.
     buffers: Vec<(usize, u32, usize)>,
@@ -31,14 +33,14 @@ impl Model {
     pub fn new(config: SimConfig) -> Model {
         let kmd = SimKmd::new(SimConfig { step: true, ..config });
         let nvmap = kmd.open("/dev/nvmap").expect("nvmap opens");
-        Model { kmd, nvmap: Some(nvmap), made: Vec::new(), buffers: Vec::new() }
+        Model { kmd, nvmap: Some(nvmap), made: BTreeMap::new(), buffers: Vec::new() }
     }
 
-    /// Makes a step, and remembers the descriptor that it made.
-    pub fn step(&mut self, step: &Step) -> Answer {
+    /// Makes the step of a number, and remembers the descriptor that it made.
+    pub fn step(&mut self, number: usize, step: &Step) -> Answer {
         let (answer, made) = match step {
             Step::Open(node) => self.opened(node),
-            Step::Buffer(size) => (Answer::default(), Some(self.buffer(*size))),
+            Step::Buffer(size) => (Answer::default(), Some(self.buffer(number, *size))),
             Step::View(of) => (Answer::default(), self.view(*of)),
             Step::Close(of) => {
                 self.close(*of);
@@ -47,13 +49,13 @@ impl Model {
             Step::Dup(of) => (Answer::default(), self.dup(*of)),
             Step::Ioctl(call) => self.ioctl(call),
         };
-        self.made.push(made);
+        self.made.extend(made.map(|fd| (number, fd)));
         answer
     }
 
     /// Closes everything. Returns how many files, buffers and ids the kernel still holds.
     pub fn finish(mut self) -> String {
-        (0..self.made.len()).for_each(|at| self.close(at));
+        std::mem::take(&mut self.made).into_values().for_each(|fd| self.kmd.close(fd));
         if let Some(nvmap) = self.nvmap.take() {
             for (_, handle, _) in &self.buffers {
                 let _ = self.kmd.ioctl(nvmap.as_fd(), Node::Nvmap, NVMAP_IOC_FREE, Arg::Value(u64::from(*handle)));
@@ -84,7 +86,7 @@ impl Model {
         unsafe { OwnedFd::from_raw_fd(get.size as RawFd) }
     }
 
-    fn buffer(&mut self, size: u32) -> OwnedFd {
+    fn buffer(&mut self, number: usize, size: u32) -> OwnedFd {
         let mut create = nvmap_create_handle::new_zeroed();
         create.size = size;
         self.nvmap(NVMAP_IOC_CREATE, &mut create);
@@ -94,7 +96,7 @@ impl Model {
         self.nvmap(NVMAP_IOC_ALLOC, &mut alloc);
         let fd = self.descriptor(create.handle);
         let seen = self.kmd.own_view(fd.as_fd()).expect("the kernel sees the memory");
-        self.buffers.push((self.made.len(), create.handle, seen));
+        self.buffers.push((number, create.handle, seen));
         fd
     }
 
@@ -106,24 +108,24 @@ impl Model {
         Some(self.descriptor(dup.dup_handle))
     }
 
-    fn close(&mut self, at: usize) {
-        if let Some(fd) = self.made.get_mut(at).and_then(Option::take) {
+    fn close(&mut self, number: usize) {
+        if let Some(fd) = self.made.remove(&number) {
             self.kmd.close(fd);
         }
     }
 
     fn dup(&self, of: usize) -> Option<OwnedFd> {
-        let copy = self.made.get(of)?.as_ref()?.try_clone().ok()?;
+        let copy = self.made.get(&of)?.try_clone().ok()?;
         self.kmd.kernel().handed_out_again(FileId::of(&copy).ok()?);
         Some(copy)
     }
 
     fn raw(&self, step: usize) -> RawFd {
-        self.made.get(step).and_then(Option::as_ref).map_or(-1, AsRawFd::as_raw_fd)
+        self.made.get(&step).map_or(-1, AsRawFd::as_raw_fd)
     }
 
     fn ioctl(&self, call: &Ioctl) -> (Answer, Option<OwnedFd>) {
-        let Some(fd) = self.made.get(call.on).and_then(Option::as_ref) else {
+        let Some(fd) = self.made.get(&call.on) else {
             return (Answer { result: -libc::EBADF, bytes: call.bytes.clone(), ..Answer::default() }, None);
         };
         let (mut answer, made) = play(
@@ -185,7 +187,11 @@ pub fn play(
         value.fill(0);
         Some(fd)
     });
-    put(&mut bytes, &call.fds, &|_| 0);
+    // GET_BUFFER_INFO answers where its descriptor and its pointer were.
+    let union = call.request == NVGPU_GPU_IOCTL_GET_BUFFER_INFO && result == 0;
+    if !union {
+        put(&mut bytes, &call.fds, &|_| 0);
+    }
     let flags = offset_of!(nvgpu_channel_setup_bind_args, flags);
     if call.request == NVGPU_IOCTL_CHANNEL_SETUP_BIND
         && u32::from_le_bytes(bytes[flags..][..4].try_into().expect("four bytes"))
@@ -204,9 +210,29 @@ pub fn play(
                 op[offset_of!(nvgpu_as_remap_op, mem_handle)..][..4].fill(0);
             }
         }
-        if let Some(place) = bytes.get_mut(piece.at..piece.at + 8) {
+        // Of the pointer, GET_BUFFER_INFO leaves the upper half.
+        let start = if union { piece.at + 4 } else { piece.at };
+        if let Some(place) = bytes.get_mut(start..piece.at + 8) {
             place.fill(0);
         }
     }
+    without_the_world(call, result, &mut bytes, &mut pieces);
     (Answer { result, bytes, pieces, runs: Vec::new() }, made.filter(|fd| *fd >= 0))
+}
+
+/// Takes out what differs between two boards: times, and what a program without the right to schedule does not see.
+fn without_the_world(call: &Ioctl, result: i32, bytes: &mut [u8], pieces: &mut [Vec<u8>]) {
+    match call.request {
+        NVGPU_GPU_IOCTL_GET_GPU_TIME if result == 0 => bytes[..8].fill(0),
+        NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO if result == 0 => {
+            let count = bytes[offset_of!(nvgpu_gpu_get_cpu_time_correlation_info_args, count)];
+            bytes[..16 * usize::from(count)].fill(0);
+        }
+        NVGPU_GPU_IOCTL_GET_CHARACTERISTICS => {
+            let (flags, bit) =
+                (offset_of!(nvgpu_gpu_characteristics, flags), NVGPU_GPU_FLAGS_SUPPORT_RESCHEDULE_RUNLIST);
+            pieces.iter_mut().for_each(|piece| piece[flags + 2] &= !((bit >> 16) as u8));
+        }
+        _ => {}
+    }
 }

@@ -1,0 +1,191 @@
+/* The GPU's own description: what the registers of an AGX Orin with all its units say, and the driver's tables that it makes of them. */
+#include <nvgpu/gk20a.h>
+#include <nvgpu/cbc.h>
+#include <nvgpu/clk_arb.h>
+#include <nvgpu/comptags.h>
+#include <nvgpu/enabled.h>
+#include <nvgpu/fbp.h>
+#include <nvgpu/gr/config.h>
+#include <nvgpu/gr/obj_ctx.h>
+#include <nvgpu/gr/zbc.h>
+#include <nvgpu/gr/zcull.h>
+#include <nvgpu/kmem.h>
+#include <nvgpu/ltc.h>
+#include <nvgpu/hw/gm20b/hw_top_gm20b.h>
+#include <nvgpu/hw/ga10b/hw_fuse_ga10b.h>
+#include <nvgpu/hw/ga10b/hw_gr_ga10b.h>
+#include <nvgpu/hw/ga10b/hw_ltc_ga10b.h>
+#include <nvgpu/hw/ga10b/hw_pri_ringmaster_ga10b.h>
+#include <nvgpu/hw/ga10b/hw_proj_ga10b.h>
+#include <nvgpu/hw/ga10b/hw_smcarb_ga10b.h>
+#include <nvgpu/hw/ga10b/hw_top_ga10b.h>
+#include "common/gr/gr_priv.h"
+#include "common/gr/obj_ctx_priv.h"
+#include "os/linux/clk.h"
+#include "os/linux/os_linux.h"
+#include "os/linux/platform_gk20a.h"
+#include "judge.h"
+
+struct gk20a *judge_gpu(void);
+
+#define GPCS 2u
+#define TPCS 4u
+#define IN_GPC(address, gpc) ((address) + (gpc) * proj_gpc_stride_v())
+#define IN_TPC(address, gpc, tpc) (IN_GPC(address, gpc) + (tpc) * proj_tpc_in_gpc_stride_v())
+/* The image of zcull that the firmware of a board asks for (published logs). */
+#define ZCULL_SIZE 164352u
+/* The lines of tags that the driver takes at most. The memory of an AGX Orin is nearly as many times 64 KiB. */
+#define COMPTAG_LINES (ltc_ltcs_ltss_cbc_ctrl3_clear_upper_bound_init_v() + 1u)
+
+/* Registers of the whole chip. Fuses that say what is switched off are 0: nothing is. */
+static const struct { u32 address, value; } chip[] = {
+	/* Published logs of a board: the largest numbers of FBPs, LTCs and slices; two GPCs of four TPCs are the chip's (hw_proj_ga10b.h). */
+	{ top_num_gpcs_r(), GPCS },
+	{ top_tpc_per_gpc_r(), TPCS },
+	{ top_num_fbps_r(), 2 },
+	{ top_num_ltcs_r(), 2 },
+	{ top_ltc_per_fbp_r(), 1 },
+	{ top_slices_per_ltc_r(), 4 },
+	{ pri_ringmaster_enum_gpc_r(), GPCS },
+	{ pri_ringmaster_enum_fbp_r(), 2 },
+	{ pri_ringmaster_enum_ltc_r(), 2 },
+	/* The chip's litter: two PES in a GPC; two ROPs, which no ioctl tells. */
+	{ top_num_pes_per_gpc_r(), 2 },
+	{ top_num_rop_per_gpc_r(), 2 },
+	/* Published logs: 4 MiB of L2 are two LTCs of four slices of 512 KiB. A line of the compression cache has at least 512 bytes; what a board says is not known. */
+	{ ltc_ltcs_ltss_cbc_param2_r(), 4u << 28 },
+	{ ltc_ltc0_lts0_tstg_info_1_r(), 512u | 4u << 16 },
+	/* Published logs: the SM's versions, its warps, and that it traces rays. */
+	{ gr_gpc0_tpc0_sm_arch_r(), 96u | 0x806u << 8 | 0x807u << 20 },
+	{ fuse_opt_sm_ttu_en_r(), 1 },
+};
+
+static void write_gpc(u32 *registers, u32 gpc)
+{
+	/* All TPCs, and a bank of zcull for each. */
+	registers[IN_GPC(gr_gpc0_fs_gpc_r(), gpc) / 4] = TPCS | TPCS << 16;
+	/* A GPC of four TPCs and two PES, as the driver's unit test of gv11b's configuration found it in silicon. */
+	registers[IN_GPC(gr_gpc0_gpm_pd_pes_tpc_id_mask_r(0), gpc) / 4] = 0x5;
+	registers[IN_GPC(gr_gpc0_gpm_pd_pes_tpc_id_mask_r(1), gpc) / 4] = 0xa;
+	/* Logical and physical numbers are the same while no GPC is off. */
+	registers[smcarb_smc_partition_gpc_map_r(gpc) / 4] = gpc << 16 | 1u << 31;
+}
+
+/* What the registers say before the driver looks at them. */
+void judge_write_registers(u32 *registers)
+{
+	for (size_t i = 0; i < sizeof chip / sizeof *chip; i++)
+		registers[chip[i].address / 4] = chip[i].value;
+	for (u32 gpc = 0; gpc < GPCS; gpc++)
+		write_gpc(registers, gpc);
+}
+
+/* The posix build leaves the fuse of the memory channels out: all four groups are there. */
+static u32 memory_channels(struct gk20a *g) { (void)g; return 0xf; }
+
+/* The firmware stops and starts the switching of contexts at once. */
+static int switching(struct gk20a *g, u32 method, u32 instance, u32 *answer) { (void)g; (void)method; (void)instance; (void)answer; return 0; }
+
+/* The firmware makes the image of a context. From the first one on, the driver knows where registers lie in it. */
+int nvgpu_gr_obj_ctx_alloc(struct gk20a *g, struct nvgpu_gr_obj_ctx_golden_image *image, struct nvgpu_gr_global_ctx_buffer_desc *buffers,
+	struct nvgpu_gr_ctx_desc *desc, struct nvgpu_gr_config *config, struct nvgpu_gr_ctx *ctx, struct nvgpu_channel *channel, struct nvgpu_tsg_subctx *subctx,
+	struct nvgpu_gr_ctx_mappings *mappings, struct nvgpu_mem *block, u32 class, u32 flags, bool cde, bool vpr)
+{
+	(void)g; (void)buffers; (void)desc; (void)config; (void)ctx; (void)channel; (void)subctx;
+	(void)mappings; (void)block; (void)class; (void)flags; (void)cde; (void)vpr;
+	image->ready = true;
+	return 0;
+}
+
+/* The clock of the GPU, in the steps that a board offers. */
+struct clk { unsigned long rate; };
+static unsigned long steps[] = { 306000000, 408000000, 510000000, 612000000, 714000000, 816000000, 918000000, 1020000000, 1122000000, 1224000000, 1300000000 };
+static struct clk gpc_clock = { 306000000 };
+
+/* devfreq sets the lowest step while nothing runs and no program has asked for a rate. */
+unsigned long clk_get_rate(struct clk *clk) { return nvgpu_clk_arb_has_active_req(judge_gpu()) ? clk->rate : steps[0]; }
+
+int clk_set_rate(struct clk *clk, unsigned long rate)
+{
+	clk->rate = rate;
+	return 0;
+}
+
+static int frequencies(struct device *device, unsigned long **freqs, int *count)
+{
+	(void)device;
+	*freqs = steps;
+	*count = sizeof steps / sizeof *steps;
+	return 0;
+}
+
+/* The arbiter's worker does its work at once. */
+int nvgpu_clk_arb_worker_init(struct gk20a *g) { (void)g; return 0; }
+void nvgpu_clk_arb_worker_enqueue(struct gk20a *g, struct nvgpu_clk_arb_work_item *item) { g->ops.clk_arb.clk_arb_run_arbiter_cb(item->arb); }
+
+int judge_boot_clocks(struct gk20a *g, struct gk20a_platform *platform)
+{
+	nvgpu_mutex_init(&g->clk_arb_enable_lock);
+	platform->platform_chip_id = TEGRA_234;
+	platform->get_clk_freqs = frequencies;
+	for (u32 i = 0; i < GK20A_CLKS_MAX; i++)
+		platform->clk[i] = &gpc_clock;
+	nvgpu_linux_init_clk_support(g);
+	return nvgpu_clk_arb_init_arbiter(g);
+}
+
+/* A write to the registers of all TPCs reaches each of them. */
+static void enable_exceptions(struct gk20a *g)
+{
+	g->ops.gr.intr.enable_gpc_exceptions(g, g->gr->config);
+	for (u32 tpc = 0; tpc < GPCS * TPCS; tpc++)
+		nvgpu_writel(g, IN_TPC(gr_gpc0_tpc0_tpccs_tpc_exception_en_r(), tpc / TPCS, tpc % TPCS), nvgpu_readl(g, gr_gpcs_tpcs_tpccs_tpc_exception_en_r()));
+}
+
+/* The tables that the driver makes when it powers the GPU on. The devices are known already. */
+int judge_boot_units(struct gk20a *g)
+{
+	struct nvgpu_gr *gr = g->gr;
+	int err;
+
+	g->ops.fuse.fuse_status_opt_emc = memory_channels;
+	g->ops.gr.falcon.ctrl_ctxsw = switching;
+	g->ltc = nvgpu_kzalloc(g, sizeof *g->ltc);
+	g->ops.ltc.init_fs_state(g);
+	err = gk20a_comptag_allocator_init(g, &g->cbc->comp_tags, COMPTAG_LINES);
+	if (err == 0)
+		err = nvgpu_fbp_init_support(g);
+	if (err == 0)
+		err = g->ops.grmgr.init_gr_manager(g);
+	if (err != 0)
+		return err;
+	gr->g = g;
+	nvgpu_mutex_init(&gr->ctxsw_disable_mutex);
+	gr->config = nvgpu_gr_config_init(g);
+	if (gr->config == NULL)
+		return -ENOMEM;
+	err = g->ops.gr.init.sm_id_config_early(g, gr->config);
+	if (err == 0)
+		err = nvgpu_gr_obj_ctx_init(g, &gr->golden_image, SZ_4K);
+	if (err == 0)
+		err = nvgpu_gr_config_init_map_tiles(g, gr->config);
+	if (err == 0)
+		err = nvgpu_gr_zcull_init(g, &gr->zcull, ZCULL_SIZE, gr->config);
+	if (err == 0)
+		err = nvgpu_gr_zcull_init_hw(g, gr->zcull, gr->config);
+	if (err == 0)
+		err = nvgpu_gr_zbc_init(g, &gr->zbc);
+	enable_exceptions(g);
+	return err;
+}
+
+/* The tables for clears are those of a booted GPU again, and no context was made. */
+void judge_rewind_units(struct gk20a *g)
+{
+	if (g->gr->zbc == NULL)
+		return;
+	g->gr->golden_image->ready = false;
+	nvgpu_gr_zbc_deinit(g, g->gr->zbc);
+	if (nvgpu_gr_zbc_init(g, &g->gr->zbc) != 0)
+		abort();
+}
