@@ -209,7 +209,7 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__sim__subcmd__run)
-            opts="-q -v -h --chip --l4t --nvmap --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --clock --profile --check-exit --verbose --interruptible --scarce --kill --help"
+            opts="-q -v -h --chip --l4t --nvmap --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --schedules --seed --clock --profile --check-exit --suppressions --verbose --interruptible --scarce --kill --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -259,6 +259,14 @@ _tegrarm__sim() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --schedules)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --clock)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -268,6 +276,10 @@ _tegrarm__sim() {
                     return 0
                     ;;
                 --check-exit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --suppressions)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

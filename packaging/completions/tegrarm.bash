@@ -12,7 +12,7 @@ _tegrarm() {
         return
     fi
     case ${COMP_WORDS[1]} in
-        run) words='-h --help --json --preload --nvml --cuda --check --clock --stats --profile' ;;
+        run) words='-h --help --json --preload --nvml --cuda --check --schedules --seed --check-exit --suppressions --clock --stats --profile' ;;
         trace) words='-h --help --json --preload -o --output --html --perfetto' ;;
         profile) words='-h --help --json -o --output --data --perfetto --sarif --check --clock --from --schema --preload --cuda --nodes' ;;
         diff) words='-h --help --json --most' ;;

@@ -102,6 +102,8 @@ def run(args) -> int:
 SIMULATED = {
     "check": "TEGRARM_SIM_CHECK",
     "check_exit": "TEGRARM_SIM_CHECK_EXIT",
+    "schedules": "TEGRARM_SIM_SCHEDULES",
+    "seed": "TEGRARM_SIM_SEED",
     "clock": "TEGRARM_SIM_CLOCK",
     "stats": "TEGRARM_SIM_STATS",
     "profile": "TEGRARM_SIM_PROFILE",
@@ -317,14 +319,16 @@ def parser() -> argparse.ArgumentParser:
         if name == "run":
             command.add_argument("--nvml", action="store_true", help="any program, such as nvitop, with an NVML that knows this GPU")
             command.add_argument("--cuda", action="store_true", help="any program that uses CUDA's driver, such as tests with Numba")
-            command.add_argument("--check", metavar="CHECKS", help="look for errors in kernels: memory,init,race,sync, or race=strict")
+            command.add_argument("--check", metavar="CHECKS", help="look for errors in kernels: memory,init,race,race=strict,sync,order")
+            command.add_argument("--schedules", metavar="NUMBER", help="run each launch in so many other orders of its blocks, too")
+            command.add_argument("--seed", metavar="NUMBER", help="the other orders follow from this number")
             command.add_argument("--check-exit", metavar="STATUS", help="the exit status if all went well but --check found something")
             command.add_argument("--suppressions", metavar="FILE", help="reports of --check that are known")
             command.add_argument("--clock", choices=("host", "model"), help="the time that the program sees on the virtual GPU")
             command.add_argument("--stats", action="store_const", const="1", help="at the end, print what each kernel cost there")
             command.add_argument("--profile", metavar="FILE", help="note what each kernel did there, for `tegrarm profile --from`")
         else:
-            command.set_defaults(nvml=False, cuda=False, check=None, check_exit=None, suppressions=None, clock=None, stats=None, profile=None)
+            command.set_defaults(nvml=False, cuda=False, suppressions=None, **dict.fromkeys(SIMULATED))
             command.add_argument("-o", "--output", help="keep the recording (JSON lines) here")
             command.add_argument("--html", metavar="FILE", help="write one page with the timeline and the table")
             command.add_argument("--perfetto", metavar="FILE", help="write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing")

@@ -262,7 +262,8 @@ def spans(profile: dict) -> list[timeline.Span]:
 
 
 RULES = {"memory": "An access outside of a buffer, of a shared array or of a frame", "init": "The use of a value that was never written",
-         "race": "Two accesses to one place that nothing orders", "sync": "A barrier that is misused"}
+         "race": "Two accesses to one place that nothing orders", "sync": "A barrier that is misused",
+         "order": "A result that depends on the order of blocks and warps"}
 
 
 def place_of(party: dict) -> dict:

@@ -216,3 +216,80 @@ def test_what_was_never_freed_is_printed_if_it_is_asked_for(asked, said):
     leaks = [line for line in done.stderr.splitlines() if line.startswith("libtegrarm: leak: ")]
     assert done.returncode == 0 and len(leaks) == len(said), done.stderr
     assert all(line.startswith(f"libtegrarm: leak: {what}") for line, what in zip(leaks, said, strict=True)), done.stderr
+
+
+ORDERED = """
+import sys, tegrarm
+with tegrarm.Device() as device:
+    p = device.zeros(1024, "int32")
+    source = 'extern "C" __global__ void k(int *p) {\\n' + sys.argv[1] + '\\n}'
+    device.compile(source, name="order.cu", options=["--generate-line-info"])["k"][8, 64](p)
+    print(p.tolist()[:8])
+"""
+
+
+def in_orders(statement, **environment):
+    """The first numbers that a kernel leaves, and what the checker says of it, with the addresses taken out."""
+    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_SCHEDULES": "12"} | environment
+    done = subprocess.run([sys.executable, "-c", ORDERED, statement], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+# What makes a difference to the order, what it leaves in the usual one, and what is said of it.
+ORDERS = {
+    "blocks": ("if (threadIdx.x == 0 && atomicAdd(p, 1) == 0) p[1] = blockIdx.x + 1;", [8, 1],
+               r"order: global memory at 0x[0-9a-f]+, 4 bytes into the 4096-byte buffer at 0x[0-9a-f]+, depends on the order of blocks and "
+               r"warps: 0x00000001 in the usual order, 0x0000000[2-8] in order \d+ of 12 with the seed 1\n"
+               r"    last store in the usual order by thread \(0, 0, 0\) of block \(0, 0, 0\) at pc .*order\.cu:2\)\): STG.*\n"
+               r"    last store in the other order by thread \(0, 0, 0\) of block \([1-7], 0, 0\) at pc .*order\.cu:2\)\): STG"),
+    "warps": ("if (blockIdx.x == 3 && threadIdx.x % 32 == 0 && atomicAdd(p, 1) == 0) atomicExch(p + 1, threadIdx.x + 1);", [2, 1],
+              r"0x00000001 in the usual order, 0x00000021 in order .*\n    last atomic in the usual order by thread \(0, 0, 0\) of block "
+              r"\(3, 0, 0\) .*\n    last atomic in the other order by thread \(32, 0, 0\) of block \(3, 0, 0\)"),
+    "failure": ("if (threadIdx.x == 0 && atomicAdd(p, 1) == 0 && blockIdx.x != 0) *(volatile int *)16 = 1;", [8, 0],
+                r"order: the launch ends in the usual order of blocks and warps, and not in order \d+ of 12 with the seed 1: .*\n"
+                r"    this instruction fails by thread \(0, 0, 0\) of block \([1-7], 0, 0\) at pc .*order\.cu:2\)\)"),
+    "no end": ("if (threadIdx.x == 0 && atomicAdd(p, 1) == 0 && blockIdx.x != 0) while (*(volatile int *)p != -1);", [8, 0],
+               r"order: the launch ends in the usual order of blocks and warps, and not in order \d+ of 12 with the seed 1: the grid "
+               r"used up"),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_results_that_depend_on_the_order_are_reported(name):
+    statement, left, says = ORDERS[name]
+    numbers, said = in_orders(statement)
+    assert numbers.startswith(str(left)[:-1]) and re.search(says, said), numbers + said
+    assert in_orders(statement, TEGRARM_SIM_CHECK="race=strict", TEGRARM_SIM_SCHEDULES="0")[1].count("order: ") == 0
+
+
+@pytest.mark.parametrize(("statement", "left"), [
+    ("atomicAdd(p + threadIdx.x % 4, 1);", [128] * 4),
+    ("__shared__ int own[64]; own[threadIdx.x] = p[8 + threadIdx.x]; __syncthreads(); if (!blockIdx.x) p[threadIdx.x] += own[63] + 3;",
+     [3] * 8),
+    ("if (blockIdx.x == 1) p[threadIdx.x] += 5; else if (!blockIdx.x) ((char *)p)[4 * (threadIdx.x + 64) + 1] += 1;", [5] * 8),
+])
+def test_results_that_no_order_changes_are_what_one_run_leaves(statement, left):
+    """Each of the orders adds to what memory held before the launch."""
+    numbers, said = in_orders(statement)
+    assert numbers.startswith(str(left)[:-1]) and said.endswith("1 launches were checked: 0 reports\n"), numbers + said
+
+
+def test_a_seed_gives_the_same_orders_again():
+    said = {seed: in_orders(ORDERS["blocks"][0], TEGRARM_SIM_SEED=seed, TEGRARM_SIM_SCHEDULES="3")[1] for seed in "123456"}
+    assert all(said[seed] == in_orders(ORDERS["blocks"][0], TEGRARM_SIM_SEED=seed, TEGRARM_SIM_SCHEDULES="3")[1] for seed in "12")
+    found = {tuple(re.findall(r"(0x0000000.) in order (.)", text)) for text in said.values()}
+    assert len(found) > 3, found
+
+
+def test_the_orders_are_options_of_both_commands(tmp_path):
+    (tmp_path / "order.py").write_text(ORDERED)
+    program = [str(tmp_path / "order.py"), ORDERS["blocks"][0]]
+    options = ["--schedules", "3", "--seed", "2", "--check-exit", "7"]
+    for command, kind in (([TEGRARM_SIM, "run", *options, "--", sys.executable], "nvgpu"),
+                          ([sys.executable, "-m", "tegrarm", "run", *options], "sim")):
+        done = subprocess.run([*command, *program], env=os.environ | {"TEGRARM_BACKEND": kind}, capture_output=True, text=True, check=False)
+        assert done.returncode == 7 and "of 3 with the seed 2\n" in done.stderr and "kernel k+0x" in done.stderr, done.stderr
+    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_SCHEDULES": "many"}
+    done = subprocess.run([sys.executable, "-c", "import tegrarm; tegrarm.Device()"], env=env, capture_output=True, text=True, check=False)
+    assert 'TEGRARM_SIM_SCHEDULES="many" is unknown; set it to one of: a number from 0 to' in done.stderr, done.stderr

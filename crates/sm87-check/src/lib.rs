@@ -14,6 +14,8 @@
 //!                    operands   what instructions read      trial    what they make of it
 //! ```
 //!
+//! [`Outcome`] is another observer: it knows what a launch has stored, so that the launch can be repeated in other schedules.
+//!
 //! A launch without a checker has no inspector and no such copy, so that it executes what it always executed.
 mod cells;
 mod init;
@@ -23,6 +25,7 @@ mod limits;
 mod memory;
 mod operands;
 mod order;
+mod outcome;
 mod plan;
 mod quick;
 mod race;
@@ -35,6 +38,7 @@ mod sync;
 mod trial;
 mod written;
 
+pub use outcome::{Difference, Outcome, Results};
 pub use report::{Checker, Checks, Kind, Party, Report};
 
 use init::Init;
@@ -89,11 +93,16 @@ impl Looked {
             Plan::Nop | Plan::Acquires | Plan::Groups | Plan::Awaits(_) if !checks.strict => Plan::Nothing,
             plan => plan,
         };
-        let mut code = DefaultHasher::new();
-        (0..image.len()).for_each(|at| (image.place(at), word(at)).hash(&mut code));
         let plans = (0..image.len()).map(plan).collect();
         let program = if checks.init { OnceLock::from(Program::of(image)) } else { OnceLock::new() };
-        Looked { plans, code: code.finish(), program: Arc::new(program), whole: false }
+        Looked { plans, code: Looked::code_of(image), program: Arc::new(program), whole: false }
+    }
+
+    /// A number made of the code of a program.
+    fn code_of(image: &Image) -> u64 {
+        let mut code = DefaultHasher::new();
+        (0..image.len()).for_each(|at| (image.place(at), image.word(at)).hash(&mut code));
+        code.finish()
     }
 
     /// The operands of the instructions of `image`, whose view this is.

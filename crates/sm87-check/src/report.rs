@@ -31,11 +31,13 @@ pub enum Kind {
     Race,
     /// A barrier that is used in a wrong way.
     Sync,
+    /// A result that depends on the order of CTAs and warps.
+    Order,
 }
 
 impl Kind {
     /// Every kind, in the order in which they are counted.
-    pub const ALL: [Kind; 4] = [Kind::Memory, Kind::Init, Kind::Race, Kind::Sync];
+    pub const ALL: [Kind; 5] = [Kind::Memory, Kind::Init, Kind::Race, Kind::Sync, Kind::Order];
 
     /// The name by which the kind is asked for.
     pub fn name(self) -> &'static str {
@@ -44,6 +46,7 @@ impl Kind {
             Kind::Init => "init",
             Kind::Race => "race",
             Kind::Sync => "sync",
+            Kind::Order => "order",
         }
     }
 }
@@ -171,7 +174,7 @@ mod tests {
         checker.add(Report { kind: Kind::Memory, title: String::new(), parties: Vec::new() });
         assert_eq!(checker.take().len(), 1);
         assert!(checker.take().is_empty());
-        let counts = [(Kind::Memory, 1), (Kind::Init, 0), (Kind::Race, 0), (Kind::Sync, 0)];
+        let counts = [(Kind::Memory, 1), (Kind::Init, 0), (Kind::Race, 0), (Kind::Sync, 0), (Kind::Order, 0)];
         assert_eq!(checker.counts().collect::<Vec<_>>(), counts);
     }
 }

@@ -76,6 +76,9 @@ pub struct Limits {
     pub threads: usize,
     /// Where the run notes how far it is, for another thread that looks.
     pub progress: Option<Arc<Progress>>,
+    /// Another schedule than the usual one, by its number: another order of the CTAs and of the warps of each, and shorter turns. One
+    /// host thread executes it.
+    pub schedule: Option<u64>,
     /// Who hears, once, that a part of a warp waits at a barrier while the other part only looks at memory.
     pub told: Option<Told>,
 }
@@ -101,7 +104,15 @@ pub struct Progress {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { cancel: None, budget: 1 << 40, patience: 1 << 28, threads: 0, progress: None, told: None }
+        Limits {
+            cancel: None,
+            budget: 1 << 40,
+            patience: 1 << 28,
+            threads: 0,
+            progress: None,
+            schedule: None,
+            told: None,
+        }
     }
 }
 

@@ -33,7 +33,7 @@ impl Reports {
     /// The checker that a GPU gets, if anything is to be looked for. It has the last word when the process ends.
     /// If it has found something, a process that has it in itself and ends well ends with `status`, if that is not 0.
     pub fn of(checks: Checks, status: u8) -> Option<Arc<Reports>> {
-        let Checks { memory, init, race, strict, sync } = checks;
+        let Checks { memory, init, race, strict, sync, order: _ } = checks;
         let checker = Arc::new(Checker::new(sm87_check::Checks { memory, init, race, strict, sync }));
         let (launches, stopped, status) = (AtomicU64::new(0), AtomicU64::new(0), status.into());
         let reports = || Arc::new(Reports { checker, launches, stopped, status, hw: OnceLock::new() });

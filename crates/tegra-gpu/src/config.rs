@@ -4,7 +4,7 @@ use crate::checks::Reports;
 use crate::profile::Profile;
 use sm87::Limits;
 use std::sync::Arc;
-use tegra_hw::Speeds;
+use tegra_hw::{Schedules, Speeds};
 
 /// The configuration of a GPU.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct GpuConfig {
     pub recovers_always: bool,
     /// Who looks at what kernels do, if somebody does.
     pub reports: Option<Arc<Reports>>,
+    /// The other schedules in which each launch runs, if somebody looks for results that depend on them. `reports` is there then.
+    pub schedules: Option<Schedules>,
     /// The speeds of the module, if the time that programs see is modelled. Otherwise it is the time of the host.
     pub speeds: Option<Speeds>,
     /// Who notes what every kernel does, if somebody does.
@@ -34,6 +36,7 @@ impl Default for GpuConfig {
             budget: Limits::default().budget,
             recovers_always: false,
             reports: None,
+            schedules: None,
             speeds: None,
             profile: None,
         }

@@ -18,11 +18,13 @@ pub struct Checks {
     pub strict: bool,
     /// Misuse of barriers.
     pub sync: bool,
+    /// Results that depend on the order of blocks and warps: each launch runs in other schedules, too.
+    pub order: bool,
 }
 
 impl Checks {
     /// The names of the checks.
-    pub const NAMES: [&'static str; 5] = ["memory", "init", "race", "race=strict", "sync"];
+    pub const NAMES: [&'static str; 6] = ["memory", "init", "race", "race=strict", "sync", "order"];
 
     /// Whether anything is looked for.
     pub fn any(self) -> bool {
@@ -36,6 +38,7 @@ impl Checks {
             "race" => Some(&mut self.race),
             "race=strict" => Some(&mut self.strict),
             "sync" => Some(&mut self.sync),
+            "order" => Some(&mut self.order),
             _ => None,
         }
     }
@@ -48,6 +51,21 @@ impl fmt::Display for Checks {
         let on = |name: &&&str| checks.switch(name).is_some_and(|on| *on);
         let names: Vec<_> = Checks::NAMES.iter().filter(on).copied().collect();
         f.write_str(&names.join(","))
+    }
+}
+
+/// The other schedules in which each launch runs, if results that depend on them are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedules {
+    /// How many there are.
+    pub others: u32,
+    /// They follow from this number.
+    pub seed: u64,
+}
+
+impl Default for Schedules {
+    fn default() -> Schedules {
+        Schedules { others: 4, seed: 1 }
     }
 }
 
@@ -118,8 +136,8 @@ mod tests {
         assert_eq!("".parse(), Ok(Checks::default()));
         assert_eq!("sync".parse(), Ok(Checks { sync: true, ..Checks::default() }));
         let every = Checks::NAMES.join(", ").parse::<Checks>().unwrap();
-        assert!(every.any() && every.memory && every.init && every.race && every.strict && every.sync);
-        assert_eq!(every.to_string(), "memory,init,race=strict,sync", "strict is a kind of race");
+        assert!(every.any() && every.memory && every.init && every.race && every.strict && every.sync && every.order);
+        assert_eq!(every.to_string(), "memory,init,race=strict,sync,order", "strict is a kind of race");
         assert_eq!(every.to_string().parse(), Ok(every));
         let plain = "race".parse::<Checks>().unwrap();
         assert!(plain.race && !plain.strict && plain.to_string() == "race");

@@ -21,7 +21,7 @@ mod tsg;
 mod vitals;
 
 pub use channel::HwChannel;
-pub use checks::{CheckLog, Checks, UnknownCheck};
+pub use checks::{CheckLog, Checks, Schedules, UnknownCheck};
 pub use fault::{Fault, FaultLog, Insight, NotifierCode, SmError};
 pub use gpu::HwGpu;
 pub use interrupts::{Expectation, Interrupts};

@@ -4,7 +4,7 @@ use crate::host;
 use crate::release::L4t;
 use std::fmt;
 
-pub use tegra_hw::Checks;
+pub use tegra_hw::{Checks, Schedules};
 
 /// A Jetson module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub struct SimConfig {
     pub strict: bool,
     /// What is looked for in kernels (`TEGRARM_SIM_CHECK`).
     pub checks: Checks,
+    /// The other schedules of each launch, if `checks` asks for them (`TEGRARM_SIM_SCHEDULES`, `TEGRARM_SIM_SEED`).
+    pub schedules: Schedules,
     /// The exit status of a process that has the board in itself and ends well although a check has found something
     /// (`TEGRARM_SIM_CHECK_EXIT`). 0 leaves it as it is.
     pub check_exit: u8,
@@ -129,6 +131,7 @@ impl SimConfig {
             step: false,
             strict: false,
             checks: Checks::default(),
+            schedules: Schedules::default(),
             check_exit: 0,
             clock: Clock::Host,
             profiled: false,
@@ -148,6 +151,15 @@ impl SimConfig {
         Ok(SimConfig { refusals, ..self })
     }
 
+    /// The same board, on which each launch runs in so many other schedules, too. They follow from a seed. `None` leaves either as it is.
+    #[must_use]
+    pub fn in_schedules(self, others: Option<u32>, seed: Option<u64>) -> SimConfig {
+        let (known, mut checks) = (self.schedules, self.checks);
+        checks.order = others.map_or(checks.order, |others| others > 0);
+        let schedules = Schedules { others: others.unwrap_or(known.others), seed: seed.unwrap_or(known.seed) };
+        SimConfig { checks, schedules, ..self }
+    }
+
     /// The same module on another release.
     #[must_use]
     pub fn on(self, l4t: L4t) -> SimConfig {
@@ -157,7 +169,8 @@ impl SimConfig {
     /// What `TEGRARM_SIM_CHIP`, `TEGRARM_SIM_L4T` (r36, r35, r35.4, r39), `TEGRARM_SIM_NVMAP` (plain,
     /// cve-2025-33177, fragmented), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) and `TEGRARM_SIM_CLOCK` (host,
     /// model) say, and `TEGRARM_SIM_STATS` may; the first of each when unset. `TEGRARM_SIM_PROFILE` names a file. `TEGRARM_SIM_CHECK`
-    /// names checks, divided by commas, and none when unset; `TEGRARM_SIM_CHECK_EXIT` is a number from 0 to 255. The memory is the
+    /// names checks, divided by commas, and none when unset; `TEGRARM_SIM_CHECK_EXIT` is a number from 0 to 255.
+    /// `TEGRARM_SIM_SCHEDULES` and `TEGRARM_SIM_SEED` are numbers, too. The memory is the
     /// module's, but never more than this machine has.
     ///
     /// # Errors
@@ -173,12 +186,16 @@ impl SimConfig {
             step: choose("TEGRARM_SIM_STEP", &lookup, SWITCH)?,
             strict: choose("TEGRARM_SIM_STRICT", &lookup, SWITCH)?,
             checks: checks("TEGRARM_SIM_CHECK", &lookup)?,
-            check_exit: status("TEGRARM_SIM_CHECK_EXIT", &lookup)?,
+            check_exit: number("TEGRARM_SIM_CHECK_EXIT", &lookup, "255")?.unwrap_or(0),
             clock: choose("TEGRARM_SIM_CLOCK", &lookup, CLOCKS)?,
             // Whoever writes the file looks at its name again.
             profiled: lookup("TEGRARM_SIM_PROFILE").is_some_and(|path| !path.is_empty()),
             ..SimConfig::new(choose("TEGRARM_SIM_CHIP", &lookup, CHIPS)?)
         };
+        let config = config.in_schedules(
+            number("TEGRARM_SIM_SCHEDULES", &lookup, "4294967295")?,
+            number("TEGRARM_SIM_SEED", &lookup, "18446744073709551615")?,
+        );
         let config = config.on(choose("TEGRARM_SIM_L4T", &lookup, RELEASES)?);
         let config = config.refusing(choose("TEGRARM_SIM_NVMAP", &lookup, REFUSALS)?)?;
         Ok(SimConfig { mem_total: config.mem_total.min(host::memory().unwrap_or(u64::MAX)), ..config })
@@ -192,10 +209,15 @@ fn checks(variable: &'static str, lookup: impl Fn(&str) -> Option<String>) -> Re
     value.parse().map_err(|_| ConfigError { variable, value: value.clone(), allowed: allowed() })
 }
 
-/// The exit status that a variable names.
-fn status(variable: &'static str, lookup: impl Fn(&str) -> Option<String>) -> Result<u8, ConfigError> {
-    let value = lookup(variable).unwrap_or_else(|| "0".to_owned());
-    value.parse().map_err(|_| ConfigError { variable, value, allowed: "a number from 0 to 255".to_owned() })
+/// The number that a variable has, if it is set. It is `most` at most.
+fn number<T: std::str::FromStr>(
+    variable: &'static str,
+    lookup: impl Fn(&str) -> Option<String>,
+    most: &str,
+) -> Result<Option<T>, ConfigError> {
+    let Some(value) = lookup(variable) else { return Ok(None) };
+    let number = value.parse();
+    number.map(Some).map_err(|_| ConfigError { variable, value, allowed: format!("a number from 0 to {most}") })
 }
 
 fn choose<T: Copy>(

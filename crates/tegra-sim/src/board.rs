@@ -26,6 +26,7 @@ pub fn boot_profiled(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>, Option<Arc<Pr
         step: config.step,
         recovers_always: config.l4t.is_r35(),
         reports: Reports::of(config.checks, config.check_exit),
+        schedules: config.checks.order.then_some(config.schedules),
         speeds: (config.clock == Clock::Model).then(|| Kernel::speeds(&config)),
         profile: profile.clone(),
         ..GpuConfig::default()

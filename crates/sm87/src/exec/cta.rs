@@ -7,6 +7,7 @@ use super::image::Image;
 use super::interp::{self, Stop};
 use super::opening::{self, Opening};
 use super::rows::{self, Row, rows_per_warp};
+use super::schedule::{Drawn, Order};
 use super::template::{self, Template};
 use super::warp::Warp;
 use crate::fault::{Site, SmFault};
@@ -36,11 +37,33 @@ pub(crate) struct Warps {
     opening: Option<Opening>,
     /// Whether many CTAs are expected to use this memory one after another.
     lasts: bool,
+    /// What decides about turns, if the schedule is not the usual one.
+    drawn: Option<Drawn>,
 }
 
 impl Warps {
     pub(crate) fn new(constants: Vec<Row>, lasts: bool) -> Self {
-        Warps { rows: Vec::new(), warps: Vec::new(), constants, image: None, template: None, opening: None, lasts }
+        Warps {
+            rows: Vec::new(),
+            warps: Vec::new(),
+            constants,
+            image: None,
+            template: None,
+            opening: None,
+            lasts,
+            drawn: None,
+        }
+    }
+
+    /// The order of the warps in the next round, if it is not the usual one.
+    fn order(&mut self) -> Option<Order> {
+        let key = self.drawn.as_mut()?.next();
+        Some(Order::of(key, 0, self.warps.len() as u64))
+    }
+
+    /// The instructions of the next turn of the CTA, of which usually there are so many.
+    pub(crate) fn turn(&mut self, usual: u64) -> u64 {
+        self.drawn.as_mut().map_or(usual, |drawn| drawn.turn(usual))
     }
 
     /// The address of the instruction at which the first warp is that has not ended.
@@ -114,7 +137,9 @@ fn take_turns(
     let (mut idle, mut timed) = (0, false);
     loop {
         let (mut moved, mut busy, mut sleeping) = (false, false, false);
-        for i in 0..store.warps.len() {
+        let order = store.order();
+        for n in 0..store.warps.len() {
+            let i = order.map_or(n, |order| order.at(n as u64) as usize);
             while store.warps[i].active != 0 && store.warps[i].wake <= env.cycles() {
                 moved = true;
                 let issued = env.counts.stats.warp_instructions - reported;
@@ -214,6 +239,7 @@ fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usiz
         }
     }
     let length = before_wake(env, &store.warps);
+    let length = store.drawn.as_mut().map_or(length, |drawn| drawn.slice(length));
     let stop = slice(env, &mut store.warps[i], image, length);
     match stop {
         Stop::Extend => {
@@ -289,8 +315,9 @@ fn fault(env: &mut Env<'_>) -> SmFault {
     env.outcome.fault.take().map_or_else(|| SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }, |f| *f)
 }
 
-/// Puts the warps of the CTA that `env` describes at the entry point.
-pub(crate) fn start(env: &mut Env<'_>, store: &mut Warps) {
+/// Puts the warps of the CTA that `env` describes at the entry point. `drawn` decides about turns, if the schedule is not the usual one.
+pub(super) fn start(env: &mut Env<'_>, store: &mut Warps, drawn: Option<Drawn>) {
+    store.drawn = drawn;
     let count = threads(env).div_ceil(32);
     let known = store.warps.len() as u32;
     store.warps.extend((known..count).map(Warp::new));
@@ -368,7 +395,7 @@ fn before_wake(env: &Env<'_>, warps: &[Warp]) -> u32 {
 }
 
 fn slice(env: &mut Env<'_>, w: &mut Warp, image: &Image, length: u32) -> Stop {
-    let length = length - interp::count_ahead(w, env);
+    let length = length.saturating_sub(interp::count_ahead(w, env)).max(1);
     // SAFETY: `start` and `extend` give every warp the arrays of `env.image`, and callers check that the warp can run.
     let stop = unsafe { interp::run(w, env, image, length) };
     if !matches!(stop, Stop::Slice | Stop::Pause) {

@@ -11,6 +11,7 @@ use super::mem::Tlb;
 use super::observe::Observer;
 use super::programs::Programs;
 use super::rows::Row;
+use super::schedule::Order;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use super::worker::Worker;
@@ -45,6 +46,8 @@ pub(super) struct Grid<'a> {
     /// What the clock of each of these SMs shows.
     clocks: Vec<AtomicU64>,
     ctas: u64,
+    /// The order in which they start, if it is not the usual one.
+    order: Option<Order>,
     /// Whether several threads execute it.
     shared: AtomicBool,
     /// The next CTA to start.
@@ -94,6 +97,7 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
         clocks: launch.enabled_sms().map(|_| AtomicU64::default()).collect(),
         sms: launch.enabled_sms().collect(),
         ctas,
+        order: launch.limits.schedule.filter(|_| !launch.sequential).map(|key| Order::of(key, first, ctas)),
         shared: AtomicBool::default(),
         next: Apart(AtomicU64::new(first)),
         failed: AtomicU64::new(u64::MAX),
@@ -379,7 +383,8 @@ impl Grid<'_> {
     /// The number of host threads that may work on the grid. Code whose results depend on the order of CTAs gets one, and
     /// so does a launch that is observed, so that observers see the same every time.
     fn threads(&self) -> usize {
-        if self.image.ordered || self.launched.launch.sequential || !self.launched.observers.is_empty() {
+        let Launch { sequential, limits, .. } = self.launched.launch;
+        if self.image.ordered || *sequential || limits.schedule.is_some() || !self.launched.observers.is_empty() {
             return 1;
         }
         match self.launched.launch.limits.threads {
@@ -416,6 +421,7 @@ impl Grid<'_> {
 
     /// The coordinates of a CTA by its number: x changes fastest.
     pub(super) fn place(&self, cta: u64) -> [u32; 3] {
+        let cta = self.order.map_or(cta, |order| order.at(cta));
         let [x, y, _] = self.launched.launch.grid.map(u64::from);
         if cta < x {
             return [cta as u32, 0, 0];

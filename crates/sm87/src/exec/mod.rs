@@ -12,6 +12,7 @@
 //!   runs, straight   instructions that are executed together      chains, known   loads that know of each other
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
+//!   schedule       other orders of CTAs and warps
 //!   observe        somebody looks at instructions when they are executed
 //!   live           registers that a program reads before it writes them
 //!   template       what all warps begin with, executed once
@@ -53,6 +54,7 @@ mod poll;
 mod programs;
 pub(crate) mod rows;
 mod runs;
+mod schedule;
 mod several;
 mod simd;
 mod straight;

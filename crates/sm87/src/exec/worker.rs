@@ -8,6 +8,7 @@ use super::clock::Clock;
 use super::cta::{self, End, Interrupt, Warps};
 use super::env::{Cta, Env};
 use super::grid::{Grid, Watch, add, hang};
+use super::schedule::Drawn;
 use crate::fault::SmFault;
 use crate::launch::{Launch, RunStats};
 use std::cell::Cell;
@@ -120,6 +121,7 @@ impl<'g> Worker<'g> {
             let Resident { cta, first_turn, .. } = *resident;
             let watch = Watch { grid: self.grid, cta, first_turn, pending: &self.pending };
             let before = resident.env.counts.stats.warp_instructions;
+            let turn = resident.store.turn(turn);
             let end = cta::run(&mut resident.env, &mut resident.store, &watch, turn);
             self.latest = self.latest.max(resident.env.cycles());
             let idle = matches!(end, End::Idle);
@@ -240,7 +242,8 @@ impl<'g> Worker<'g> {
         let (sm, clock) = self.grid.sm(cta);
         (resident.env.cta, resident.sm_clock) = (Cta { index: self.grid.place(cta), sm }, clock);
         resident.env.clock = Clock::new(clock.load(Ordering::Relaxed), resident.env.counts.stats.warp_instructions);
-        cta::start(&mut resident.env, &mut resident.store);
+        let schedule = self.grid.launched.launch.limits.schedule;
+        cta::start(&mut resident.env, &mut resident.store, schedule.map(|schedule| Drawn::of(schedule, cta)));
         resident.env.observed_by(|observer, env| observer.begins(env.cta.sm));
         resident
     }

@@ -14,10 +14,11 @@ use super::super::turn::{Flow, Turn};
 use super::checks::{self, Setting};
 use super::pcas;
 use super::qmd::Qmd;
+use super::schedules;
 use super::sked::Scheduled;
 use sm87::observe::Observer;
 use sm87::{ErrorRegisters, Launch, Limits, RunStats, Site, SmFault, Stopped, Told};
-use sm87_check::Watch;
+use sm87_check::{Outcome, Watch};
 use sm87_model::{Estimate, Model};
 use std::sync::Arc;
 use tegra_hw::{Awakening, Fault, Insight, SmError};
@@ -196,11 +197,21 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         Some(profile) => Some(Model::noting(pace::machine(profile.speeds()), &launch)),
         None => turn.config.speeds.map(|speeds| Model::new(pace::machine(speeds), &launch)),
     };
-    let observers = [watch.as_ref().map(|w| w as &dyn Observer), model.as_ref().map(|m| m as &dyn Observer)];
+    let outcome = turn.config.schedules.map(|_| Outcome::default());
+    let observers = [
+        watch.as_ref().map(|w| w as &dyn Observer),
+        model.as_ref().map(|m| m as &dyn Observer),
+        outcome.as_ref().map(|o| o as &dyn Observer),
+    ];
     let result = sm87::run_observed(&launch, &observers.into_iter().flatten().collect::<Vec<_>>());
     let estimate = model.as_ref().and_then(Model::estimate);
     if result.is_ok() {
         work.took(pace::grid_ns(estimate));
+    }
+    if let (Some(reports), Some(schedules), Some(outcome), Ok(stats)) =
+        (&turn.config.reports, turn.config.schedules, &outcome, &result)
+    {
+        schedules::compare(schedules, &reports.checker(), &launch, outcome, *stats);
     }
     turn.trace.slow.ends();
     turn.hw.tsg.gpu.faults.goes_on(turn.hw.id);

@@ -8,6 +8,7 @@ mod methods;
 mod pcas;
 mod qmd;
 mod report;
+mod schedules;
 pub(crate) mod sked;
 
 pub use qmd::Qmd;

@@ -120,9 +120,15 @@ struct Run {
     /// The board has this much memory, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MOST_MIB))]
     memory: Option<u64>,
-    /// Looks for errors in kernels: memory, init, race or race=strict, sync, divided by commas. Reports go to standard error.
+    /// Looks for errors in kernels: memory, init, race or race=strict, sync, order, divided by commas. Reports go to standard error.
     #[arg(long, value_name = "CHECKS")]
     check: Option<Checks>,
+    /// Runs each launch in so many other orders of blocks and warps, too, and reports results that differ, as --check order does with 4.
+    #[arg(long, value_name = "NUMBER")]
+    schedules: Option<u32>,
+    /// The other orders follow from this number. It is 1 unless it is given.
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
     /// The time that the program sees on the GPU: host, or model, which is about what it would see on the module.
     #[arg(long, value_name = "CLOCK")]
     clock: Option<Clock>,
@@ -266,8 +272,9 @@ impl Board {
     fn config(&self) -> Result<SimConfig, Box<dyn Error>> {
         let mut config = SimConfig::from_env()?;
         if let Some(chip) = self.chip {
-            let SimConfig { l4t, refusals, step, strict, checks, clock, profiled, .. } = config;
-            config = SimConfig { refusals, step, strict, checks, clock, profiled, ..SimConfig::new(chip) }.on(l4t);
+            let SimConfig { l4t, refusals, step, strict, checks, schedules, clock, profiled, .. } = config;
+            let of_chip = SimConfig::new(chip);
+            config = SimConfig { refusals, step, strict, checks, schedules, clock, profiled, ..of_chip }.on(l4t);
         }
         let config = SimConfig { strict: config.strict || self.strict, ..config };
         let config = self.l4t.map_or(config, |l4t| config.on(l4t));
@@ -324,6 +331,7 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     let mut config = run.board.config()?;
     config.mem_total = run.memory.map_or(config.mem_total, |mib| mib << 20);
     config.checks = run.check.unwrap_or(config.checks);
+    config = config.in_schedules(run.schedules, run.seed);
     config.clock = run.clock.unwrap_or(config.clock);
     config.profiled = run.profile.is_some();
     let profile_file = run.profile.as_ref().map(|path| create("--profile", path)).transpose()?;
