@@ -160,6 +160,18 @@ fn settings_that_are_no_text_are_refused() {
 }
 
 #[test]
+fn a_misspelt_setting_is_told_once_with_the_nearest_known_one() {
+    let misspelt = ("TEGRARM_SIM_CLOKC", "model");
+    let (status, _, said) = set("", &[misspelt, ("TEGRARM_TEST_ANYTHING", "1")]);
+    assert_eq!((status, said.matches("TEGRARM_").count()), (NV_OK, 2), "{said}");
+    let sentence =
+        "libtegrarm: there is no setting TEGRARM_SIM_CLOKC, so it changes nothing: is TEGRARM_SIM_CLOCK meant?\n";
+    assert!(said.contains(sentence), "{said}");
+    let (status, _, said) = set("", &[misspelt, ("TEGRARM_TOLD", "TEGRARM_OTHER,TEGRARM_SIM_CLOKC")]);
+    assert!(status == NV_OK && !said.contains("CLOKC"), "{said}");
+}
+
+#[test]
 fn settings_that_mean_nothing_are_refused_or_said() {
     for (name, value) in [
         ("TEGRARM_CPU_CACHE", "fast"),

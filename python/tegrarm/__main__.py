@@ -406,6 +406,7 @@ def main(argv: list[str] | None = None) -> int:
     """The entry point of the program. Returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     say.open_streams()
+    say.tell_unknown_settings()
     if argv[:1] == ["pool"]:  # it has its own grammar, with its own help
         return pool(argparse.Namespace(arguments=argv[1:]))
     plain, sys.stdout = sys.stdout, say.Printed(sys.stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import sys
@@ -11,6 +12,13 @@ import sys
 OK, PROBLEM, WRONG, NOT_STARTED, INTERRUPTED = 0, 1, 2, 127, 130
 
 COLOURS = {"ok": "32", "problem": "31", "note": "33", "skipped": "2", "bold": "1"}
+
+# Every variable that is a setting. docs/settings.md says what they mean, and crates/tegrarm-output/src/settings.rs has them for Rust.
+SETTINGS = (
+    "TEGRARM_BACKEND", "TEGRARM_COMPILED", "TEGRARM_CPU_CACHE", "TEGRARM_HEAP_SIZE", "TEGRARM_LIB", "TEGRARM_LOG", "TEGRARM_PRINTF_SIZE",
+    "TEGRARM_RECORD", "TEGRARM_REPORT", "TEGRARM_SIM_CHECK", "TEGRARM_SIM_CHIP", "TEGRARM_SIM_CLOCK", "TEGRARM_SIM_FAULTS",
+    "TEGRARM_SIM_L4T", "TEGRARM_SIM_NVMAP", "TEGRARM_SIM_PROFILE", "TEGRARM_SIM_RUN", "TEGRARM_SIM_STATS", "TEGRARM_SIM_STEP",
+    "TEGRARM_SIM_STRICT", "TEGRARM_TOLD", "TEGRARM_TRACE_NAMES")
 
 
 class Refused(Exception):
@@ -43,6 +51,38 @@ def written():
     except OSError as error:
         silence()
         raise Refused(f"standard output: {error.strerror}") from error
+
+
+def wrong_letters(name: str, known: str) -> int:
+    """How many letters of two names differ. Two that have changed places count as one."""
+    same = difflib.SequenceMatcher(None, name, known, autojunk=False).get_matching_blocks()
+    return max(len(name), len(known)) - sum(block.size for block in same)
+
+
+def unknown_settings(names) -> dict[str, str]:
+    """The names that look like settings and are none, each with the setting that was probably meant, or nothing."""
+    found = {}
+    for name in sorted(names):
+        nearest = difflib.get_close_matches(name.upper(), SETTINGS, 1, 0.85)
+        forgotten = [known for known in SETTINGS if name.startswith("TEGRARM_") and known.endswith(name[len("TEGRARM"):])]
+        # Of names with another beginning, only those with one letter wrong are meant: other programs have variables that begin with TEGRA.
+        misspelt = bool(nearest) and wrong_letters(name.upper(), nearest[0]) <= 1
+        ours = name.startswith("TEGRARM_") and not name.startswith("TEGRARM_TEST_") and name != "TEGRARM_WHEEL_PLATFORM"
+        if name not in SETTINGS and (ours or (misspelt and not name.startswith("TEGRARM_"))):
+            found[name] = next(iter((forgotten if len(name) > len("TEGRARM_") else []) + nearest), "")
+    return found
+
+
+def tell_unknown_settings(environ=os.environ) -> None:
+    """Says once of each variable that looks like a setting that it is none. The library and the programs that we start then keep quiet."""
+    told = list(filter(None, environ.get("TEGRARM_TOLD", "").split(",")))
+    for name, meant in unknown_settings(environ).items():
+        if name not in told:
+            more = f": is {meant} meant?" if meant else " (docs/settings.md lists them all)"
+            print(f"tegrarm: there is no setting {name}, so it changes nothing{more}", file=sys.stderr)
+            told.append(name)
+    if told:
+        environ["TEGRARM_TOLD"] = ",".join(told)
 
 
 def flush() -> None:

@@ -271,7 +271,7 @@ def attack(seed: int, folder: str) -> None:
 
 
 def test_random_and_hostile_arguments_get_results_that_the_headers_name(tmp_path: pathlib.Path) -> None:
-    seed = int(os.environ.get("TEGRARM_FUZZ_SEED", "0"))
+    seed = int(os.environ.get("TEGRARM_TEST_FUZZ_SEED", "0"))
     environment = {**os.environ, "TEGRARM_LOG": "off"}
     program = [sys.executable, __file__, str(seed), str(tmp_path)]
     done = subprocess.run(program, capture_output=True, text=True, timeout=300, env=environment)

@@ -9,6 +9,7 @@ use std::sync::{Arc, Once};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
 use tegrarm_lock::RwLock;
+use tegrarm_output::settings::tell_of_unknown_once;
 use tegrarm_output::{Stderr, say};
 use tegrarm_rm::rm::{Rm, disown_clients};
 use tegrarm_rm::status::{RmResult, fail};
@@ -113,6 +114,7 @@ pub fn current_kmd() -> Option<Arc<dyn Kmd>> {
 fn init_first(backend: Option<&str>) -> RmResult<Arc<Rm>> {
     watch_process();
     crate::logging::start();
+    tell_of_unknown_once("libtegrarm");
     let mut slot = current().write();
     if let Some(rm) = &*slot {
         return Ok(rm.clone());

@@ -6,6 +6,8 @@
 //! Nor is there a lock: Rust's own lock of standard error stays locked in a child that is forked while a thread of the parent writes a line.
 #![allow(unsafe_code)]
 
+pub mod settings;
+
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use std::io::{self, Write};

@@ -21,6 +21,7 @@ use tegra_sim::listing::{self, Kind};
 use tegra_sim::supervisor::{self, Answered, Broken, Exit, Launches, Observer, Options, OuterLink, RunError, Side};
 use tegra_sim::{Checks, Chip, Clock, Kernel, L4t, Refusals, SimConfig, SimKmd, boot_profiled, kmsg, slow_kernels};
 use tegrarm_kmd::{Errno, describe};
+use tegrarm_output::settings::{self, tell_of_unknown_once};
 use timeline::Timeline;
 use told::{Told, create};
 use tracing_subscriber::Layer;
@@ -186,7 +187,11 @@ struct Decode {
 
 fn main() -> ExitCode {
     log();
-    match Cli::parse().command {
+    let verb = Cli::parse().command;
+    if !matches!(verb, Verb::Run(_)) {
+        tell_of_unknown_once("tegrarm-sim");
+    }
+    match verb {
         Verb::Run(run) => run_it(&run),
         Verb::Replay(r) => replay(&r).unwrap_or_else(|e| refused(&r.recording, &*e, r.json)),
         Verb::Manual(m) => manual::write(<Cli as clap::CommandFactory>::command(), &m.directory)
@@ -372,6 +377,11 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     // The Python package tells people what a search for fast kernels ranks.
     command.env("TEGRARM_SIM_CLOCK", clock.name());
     let broken = Broken { missing: run.without.clone(), denied: run.deny.clone(), dead: run.dead_gpu };
+    let told = settings::tell_of_unknown("tegrarm-sim");
+    if !told.is_empty() {
+        // The program need not say it again.
+        command.env(settings::TOLD, told);
+    }
     let options = Options {
         observers,
         trap_paths: run.trap_paths,
