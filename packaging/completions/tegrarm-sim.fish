@@ -41,9 +41,13 @@ complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l trace -d
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l without -d 'Leaves out a node, file or directory of the board, for example /dev/nvmap. May be given several times' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l deny -d 'Lets the program not open a node (EACCES). May be given several times' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l memory -d 'The board has this much memory, in MiB' -r
+<<<<<<< HEAD
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l check -d 'Looks for errors in kernels: memory, init, race or race=strict, sync, order, divided by commas. Reports go to standard error' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l schedules -d 'Runs each launch in so many other orders of blocks and warps, too, and reports results that differ, as --check order does with 4' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l seed -d 'The other orders follow from this number. It is 1 unless it is given' -r
+=======
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l check -d 'Looks for errors in kernels: memory, init, race or race=strict, sync, divided by commas. Reports go to standard error' -r
+>>>>>>> 862bca4b (Take --stats at tegrarm-sim run)
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l clock -d 'The time that the program sees on the GPU: host, or model, which is about what it would see on the module' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l profile -d 'Writes what every kernel did and when, as JSON. `tegrarm profile` makes a page of it' -r -F
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l check-exit -d 'Ends with this status if the program succeeded and --check found something' -r
@@ -54,6 +58,7 @@ complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l strict -
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s q -l quiet -d 'Does not print the kernel\'s log to standard error'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l trap-paths -d 'Leaves the program the host\'s own /dev and traps every call that takes a path instead: slower, but new devices show'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l dead-gpu -d 'The GPU cannot be powered: every ioctl on its nodes is ENODEV'
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l stats -d 'Prints at the end what each kernel cost: launches, instructions, seconds, and the module\'s seconds with --clock model'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s v -l verbose -d 'Says how the program got its device nodes, and how many calls were trapped for it'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l interruptible -d 'Lets signals interrupt calls that are being answered, as hosts before Linux 5.19 do. For tests'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s h -l help -d 'Print help'

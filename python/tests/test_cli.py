@@ -10,6 +10,8 @@ import sys
 import pytest
 from conftest import ROOT, TEGRARM_SIM
 
+from tegrarm import say
+
 RUN = ["-m", "tegrarm"]
 BOARD = os.path.exists("/dev/nvgpu")
 needs_sim = pytest.mark.skipif(not TEGRARM_SIM.exists(), reason="no tegrarm-sim: make sim")
@@ -308,6 +310,43 @@ def test_run_has_options_for_the_virtual_orin(tmp_path):
         env["TEGRARM_BACKEND"] = "nvgpu"
         refused = subprocess.run([*command, "--stats", script], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120)
         assert refused.returncode == 2 and "run --stats: only the virtual Orin" in refused.stderr and not refused.stdout
+
+
+@pytest.mark.parametrize(("misspelt", "meant"), [
+    ("TEGRARM_SIM_CLOKC", "TEGRARM_SIM_CLOCK"), ("TEGRARM_CHIP", "TEGRARM_SIM_CHIP"), ("tegrarm_backend", "TEGRARM_BACKEND"),
+    ("TEGRAM_LOG", "TEGRARM_LOG"), ("TEGRARM_LOGS", "TEGRARM_LOG"), ("TEGARRM_LIB", "TEGRARM_LIB"), ("TEGRARM_SOMETHING_ELSE", ""),
+    ("TEGRARM_", "")])
+def test_a_misspelt_setting_is_recognized(misspelt, meant):
+    assert say.unknown_settings([misspelt, *say.SETTINGS]) == {misspelt: meant}
+
+
+def test_other_variables_are_no_misspelt_settings():
+    assert say.unknown_settings(["TEGRARM_TEST_X", "TEGRARM_WHEEL_PLATFORM", "TEGRA_LOG", "TEGRA_RELEASE", "LIB", "HOME", ""]) == {}
+
+
+def test_a_misspelt_setting_is_told_once():
+    """The command starts a program, or is one with the library, and only one of the two tells."""
+    program = [sys.executable, "-c", "import tegrarm; tegrarm.Device().close()"]
+    commands = [["info"], *([["sim", "run", "--", *program]] if TEGRARM_SIM.exists() and not BOARD else [])]
+    for command in commands:
+        done = tegrarm(*command, backend="nvgpu" if command[0] == "sim" else "sim", TEGRARM_SIM_STAT="1",
+                       PYTHONPATH=str(ROOT / "python"))
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.count("TEGRARM_SIM_STAT") == 2, done.stderr  # the name, and the name that is meant
+        assert "tegrarm: there is no setting TEGRARM_SIM_STAT, so it changes nothing: is TEGRARM_SIM_STATS meant?" in done.stderr
+
+
+@pytest.mark.skipif(not TEGRARM_SIM.exists() or BOARD, reason="no tegrarm-sim: make sim")
+def test_the_virtual_orin_of_tegrarm_sim_prints_statistics_and_tells_of_misspelt_settings():
+    program = [sys.executable, "-c", "import tegrarm; d = tegrarm.Device(); d.zeros(4).fill(2.0); d.wait()"]
+    env = {**os.environ, "TEGRARM_BACKEND": "nvgpu", "PYTHONPATH": str(ROOT / "python"), "TEGRARM_SIM_CLOKC": "model"}
+    command = [TEGRARM_SIM, "run", "--stats", "--clock", "model", "--", *program]
+    done = subprocess.run(list(map(str, command)), env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "warp instructions" in done.stderr
+    assert done.stderr.count("there is no setting TEGRARM_SIM_CLOKC") == 1, done.stderr
+    quiet = subprocess.run(list(map(str, [TEGRARM_SIM, "run", "--", *program])), env=env, capture_output=True, text=True, timeout=120)
+    assert quiet.returncode == 0 and "warp instructions" not in quiet.stderr, quiet.stderr
 
 
 def test_statistics_and_checks_are_those_of_the_program(tmp_path):

@@ -1,4 +1,4 @@
-//! The cost of each kernel, which `TEGRARM_SIM_STATS=1` prints.
+//! The cost of each kernel, which `TEGRARM_SIM_STATS=1` and `tegrarm-sim run --stats` print.
 #![allow(unsafe_code)]
 
 use super::{Event, Gpu};
@@ -55,12 +55,9 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Counts what `gpu` runs from now on, if `TEGRARM_SIM_STATS` is `1`, and prints the figures to standard error when
-    /// the process ends. Several GPUs of one process are counted together.
-    pub fn watch_if_asked(gpu: &Gpu) {
-        if std::env::var_os("TEGRARM_SIM_STATS").is_none_or(|v| v != "1") {
-            return;
-        }
+    /// Counts what `gpu` runs from now on, and prints the figures to standard error when the process ends. Several GPUs of one
+    /// process are counted together.
+    pub fn watch(gpu: &Gpu) {
         let (_, stats) = AT_EXIT.get_or_init(|| {
             // SAFETY: the function takes and returns nothing, and cannot unwind.
             unsafe { libc::atexit(print) };

@@ -73,6 +73,8 @@ pub struct SimConfig {
     pub clock: Clock,
     /// Whether everything that kernels do is counted, for a profile (`TEGRARM_SIM_PROFILE`).
     pub profiled: bool,
+    /// Whether the cost of each kernel is printed when the process ends.
+    pub counted: bool,
 }
 
 /// An environment variable with a value that is not known.
@@ -135,6 +137,7 @@ impl SimConfig {
             check_exit: 0,
             clock: Clock::Host,
             profiled: false,
+            counted: false,
         }
     }
 
@@ -167,11 +170,10 @@ impl SimConfig {
     }
 
     /// What `TEGRARM_SIM_CHIP`, `TEGRARM_SIM_L4T` (r36, r35, r35.4, r39), `TEGRARM_SIM_NVMAP` (plain,
-    /// cve-2025-33177, fragmented), `TEGRARM_SIM_STEP` and `TEGRARM_SIM_STRICT` (0, 1) and `TEGRARM_SIM_CLOCK` (host,
-    /// model) say, and `TEGRARM_SIM_STATS` may; the first of each when unset. `TEGRARM_SIM_PROFILE` names a file. `TEGRARM_SIM_CHECK`
-    /// names checks, divided by commas, and none when unset; `TEGRARM_SIM_CHECK_EXIT` is a number from 0 to 255.
-    /// `TEGRARM_SIM_SCHEDULES` and `TEGRARM_SIM_SEED` are numbers, too. The memory is the
-    /// module's, but never more than this machine has.
+    /// cve-2025-33177, fragmented), `TEGRARM_SIM_STEP`, `TEGRARM_SIM_STRICT` and `TEGRARM_SIM_STATS` (0, 1) and `TEGRARM_SIM_CLOCK`
+    /// (host, model) say; the first of each when unset. `TEGRARM_SIM_PROFILE` names a file. `TEGRARM_SIM_CHECK` names checks,
+    /// divided by commas, and none when unset; `TEGRARM_SIM_CHECK_EXIT` is a number from 0 to 255. `TEGRARM_SIM_SCHEDULES` and
+    /// `TEGRARM_SIM_SEED` are numbers, too. The memory is the module's, but never more than this machine has.
     ///
     /// # Errors
     /// The variable that has an unknown value.
@@ -180,11 +182,10 @@ impl SimConfig {
     }
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<SimConfig, ConfigError> {
-        // Whoever prints the statistics looks at it again.
-        choose("TEGRARM_SIM_STATS", &lookup, SWITCH)?;
         let config = SimConfig {
             step: choose("TEGRARM_SIM_STEP", &lookup, SWITCH)?,
             strict: choose("TEGRARM_SIM_STRICT", &lookup, SWITCH)?,
+            counted: choose("TEGRARM_SIM_STATS", &lookup, SWITCH)?,
             checks: checks("TEGRARM_SIM_CHECK", &lookup)?,
             check_exit: number("TEGRARM_SIM_CHECK_EXIT", &lookup, "255")?.unwrap_or(0),
             clock: choose("TEGRARM_SIM_CLOCK", &lookup, CLOCKS)?,

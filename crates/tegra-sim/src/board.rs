@@ -21,6 +21,7 @@ pub fn boot_profiled(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>, Option<Arc<Pr
     let (sms, speeds, clock) = (Kernel::sm_count(&config), Kernel::speeds(&config), config.clock.name());
     let profiled = Profiled { module: config.chip.name(), sms, speeds, clock };
     let profile = config.profiled.then(|| Profile::new(profiled));
+    let counted = config.counted;
     let gpu = Gpu::new(GpuConfig {
         sm_count: Kernel::sm_count(&config),
         step: config.step,
@@ -31,7 +32,9 @@ pub fn boot_profiled(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>, Option<Arc<Pr
         profile: profile.clone(),
         ..GpuConfig::default()
     });
-    Stats::watch_if_asked(&gpu);
+    if counted {
+        Stats::watch(&gpu);
+    }
     if let Some(profile) = profile.clone() {
         gpu.observe(Arc::new(move |event| profile.event(event)));
     }

@@ -133,6 +133,9 @@ struct Run {
     /// The time that the program sees on the GPU: host, or model, which is about what it would see on the module.
     #[arg(long, value_name = "CLOCK")]
     clock: Option<Clock>,
+    /// Prints at the end what each kernel cost: launches, instructions, seconds, and the module's seconds with --clock model.
+    #[arg(long)]
+    stats: bool,
     /// Writes what every kernel did and when, as JSON. `tegrarm profile` makes a page of it.
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
@@ -277,9 +280,22 @@ impl Board {
     fn config(&self) -> Result<SimConfig, Box<dyn Error>> {
         let mut config = SimConfig::from_env()?;
         if let Some(chip) = self.chip {
-            let SimConfig { l4t, refusals, step, strict, checks, schedules, clock, profiled, .. } = config;
+            let SimConfig { l4t, refusals, step, strict, checks, check_exit, schedules, .. } = config;
+            let SimConfig { clock, profiled, counted, .. } = config;
             let of_chip = SimConfig::new(chip);
-            config = SimConfig { refusals, step, strict, checks, schedules, clock, profiled, ..of_chip }.on(l4t);
+            config = SimConfig {
+                refusals,
+                step,
+                strict,
+                checks,
+                check_exit,
+                schedules,
+                clock,
+                profiled,
+                counted,
+                ..of_chip
+            };
+            config = config.on(l4t);
         }
         let config = SimConfig { strict: config.strict || self.strict, ..config };
         let config = self.l4t.map_or(config, |l4t| config.on(l4t));
@@ -339,6 +355,7 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     config = config.in_schedules(run.schedules, run.seed);
     config.clock = run.clock.unwrap_or(config.clock);
     config.profiled = run.profile.is_some();
+    config.counted |= run.stats;
     let profile_file = run.profile.as_ref().map(|path| create("--profile", path)).transpose()?;
     let (checks, clock) = (config.checks, config.clock);
     let about = format!(
@@ -368,6 +385,11 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     command.args(&run.program[1..]);
     // The variable is for people who ask what a program runs on. A program that must know opens supervisor::CENSUS.
     command.env("TEGRARM_SIM_RUN", about);
+    let told = settings::tell_of_unknown("tegrarm-sim");
+    if !told.is_empty() {
+        // The program need not say it again.
+        command.env(settings::TOLD, told);
+    }
     // The library reads the reports, because only it knows the names of kernels.
     command.env("TEGRARM_SIM_CHECK", checks.to_string());
     if let Some(file) = &run.suppressions {
@@ -377,11 +399,6 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     // The Python package tells people what a search for fast kernels ranks.
     command.env("TEGRARM_SIM_CLOCK", clock.name());
     let broken = Broken { missing: run.without.clone(), denied: run.deny.clone(), dead: run.dead_gpu };
-    let told = settings::tell_of_unknown("tegrarm-sim");
-    if !told.is_empty() {
-        // The program need not say it again.
-        command.env(settings::TOLD, told);
-    }
     let options = Options {
         observers,
         trap_paths: run.trap_paths,
