@@ -58,6 +58,7 @@ def view(seen: dict) -> RenderableType:
     parts: list[RenderableType] = [Panel(gauges(seen), title=where.KINDS[seen["kind"]], title_align="left")]
     if kernel := seen["kernel"]:
         parts.append(Text("kernel  " + "  ".join(f"{name} {value}" for name, value in kernel.items()), style="dim"))
+    parts += [Text(f"GPU  {sentence}") for sentence in seen["running"]]
     parts.append(processes(seen) if seen["processes"] else Text("no process uses the library now", style="dim"))
     parts.append(Text("Ctrl-C ends it", style="dim"))
     return Group(*parts)

@@ -67,6 +67,13 @@ def gpu(files: Files) -> dict:
     }
 
 
+def running(files: Files) -> list[str]:
+    """What channels of the virtual Orin do that has taken long, in sentences. A board does not tell it."""
+    places = files.below("/sys/class/devfreq", "*.gpu/device/tegra_sim_faults")
+    text = "\n".join(filter(None, (files.text(str(pathlib.Path("/") / place.relative_to(files.root))) for place in places)))
+    return re.findall(r"^channel=\d+\tstate=waits\ttext=(.*)$", text, re.M)
+
+
 def memory(files: Files) -> dict:
     """The memory of the system in bytes, which the GPU shares."""
     found = dict(re.findall(r"^(\w+): +(\d{1,18}) kB$", files.text("/proc/meminfo") or "", re.M))
@@ -130,7 +137,7 @@ def look(files: Files, kind: str) -> dict:
         launches = executed.get(process["pid"], 0)
         if launches or process["launches"] is None:  # 0: a program may have a virtual GPU in its own process
             process.update(launches=launches, counted_by=counts.NAMES[counts.GPU])
-    return {"kind": kind, "gpu": gpu(files), "memory": memory(files), "kernel": known, "processes": found}
+    return {"kind": kind, "gpu": gpu(files), "memory": memory(files), "kernel": known, "running": running(files), "processes": found}
 
 
 class Watch:
@@ -170,6 +177,7 @@ def text(seen: dict) -> str:
     ]
     if kernel := seen["kernel"]:
         lines.append("kernel  " + "  ".join(f"{name} {value}" for name, value in kernel.items()))
+    lines += [f"GPU  {sentence}" for sentence in seen["running"]]
     lines += ["", f"{'PID':>8}  {'program':20} {'channels':>8} {'groups':>7} {'spaces':>7} {'buffers':>8} {'launches/s':>10} "
                   f"{'memory':>10}"]
     lines += [f"{p['pid']:>8}  {p['name']:20.20} {p['channels']:>8} {p['groups']:>7} {p['spaces']:>7} {p['buffers']:>8} "

@@ -1,5 +1,8 @@
 """Threads that wait for each other by looking at memory, in a warp, in a block and in a grid; and clocks."""
 
+import os
+import re
+
 import cuda
 import numpy
 import pytest
@@ -293,3 +296,31 @@ def test_a_kernel_polls_what_the_copy_engine_writes():
             copies.copy(flag, numbers[number])
         device.wait()
         assert wrong.numpy().tolist() == [0, 0, 0]
+
+
+def test_a_wait_in_vain_names_the_kernel_that_runs(python):
+    """The kernel runs until the program lets it end, so the loop ends when the GPU has said what it executes."""
+    if os.path.exists("/dev/nvgpu"):
+        pytest.skip("a board does not tell what its GPU executes")
+    out = python("""
+import tegrarm
+SOURCE = '''extern "C" __global__ void busy(volatile int *end, unsigned *x) {
+    for (unsigned at = 1, v = 0;; at++) {
+        v = v * 3 + at;
+        if (at % 65536 == 0 && *end) { *x = v; break; }
+    }
+}'''
+dev = tegrarm.Device()
+end, x = dev.zeros(1, "int32"), dev.zeros(1, "uint32")
+view = end.memoryview()
+fence = dev.compile(SOURCE)["busy"][1, 1](end, x)
+said = ""
+while "is running" not in said:
+    try: fence.wait(timeout=0.2)
+    except TimeoutError as error: said = str(error)
+    else: raise SystemExit("the kernel ended by itself")
+view[0] = 1
+dev.wait()
+print(said)
+""")
+    assert re.search(r"; the simulated GPU knows: the kernel busy at 0x\w+ is running, with a grid of 1 x 1 x 1 blocks$", out, re.M), out

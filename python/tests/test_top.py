@@ -48,6 +48,15 @@ def test_the_figures_are_those_of_the_files(board):
     assert "load 51.2 %" in text and "47.3 °C" in text and "306 MHz" in text
 
 
+def test_what_the_virtual_orin_executes_for_long_is_told(board):
+    assert top.look(board, "board")["running"] == []
+    file = next(board.root.glob("sys/class/devfreq/*.gpu/device")) / "tegra_sim_faults"
+    file.write_text("channel=3\ttext=a fault\nchannel=5\tstate=waits\ttext=the kernel sum at 0x100 is running\n")
+    seen = top.look(board, "tegrarm-sim run")
+    assert seen["running"] == ["the kernel sum at 0x100 is running"]
+    assert "GPU  the kernel sum at 0x100 is running" in top.text(seen)
+
+
 def test_prometheus_reads_it(board):
     lines = top.prometheus(top.look(board, "board")).splitlines()
     assert "tegrarm_gpu_load_ratio 0.512" in lines and "tegrarm_gpu_temperature_celsius 47.281" in lines

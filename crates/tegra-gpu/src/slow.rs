@@ -3,10 +3,13 @@
 use sm87::Progress;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use tegra_hw::{HwChannel, HwGpu};
 use tegrarm_lock::Mutex;
 
 /// The time after which a grid is told of for the first time. It is told of again whenever the time has doubled.
 const PATIENCE_NS: u64 = 20_000_000_000;
+/// The time after which a program that waits in vain is told which kernel runs.
+const NOTED_NS: u64 = 100_000_000;
 
 /// A grid that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,12 +49,42 @@ pub(crate) struct SlowGrids {
 }
 
 struct Running {
-    name: Option<Arc<str>>,
+    from: Origin,
     code: u64,
-    ctas: u64,
-    progress: Arc<Progress>,
+    grid: [u32; 3],
+    /// There is none if there is no reader.
+    progress: Option<Arc<Progress>>,
     /// The time after which it is told of.
     next_ns: u64,
+    is_noted: bool,
+}
+
+/// Where a grid comes from.
+pub(crate) struct Origin {
+    pub gpu: Arc<HwGpu>,
+    pub process: i32,
+    pub channel: u32,
+}
+
+impl Origin {
+    pub(crate) fn of(channel: &HwChannel) -> Origin {
+        Origin { gpu: channel.tsg.gpu.clone(), process: channel.tsg.process, channel: channel.id }
+    }
+}
+
+impl Running {
+    fn name(&self) -> Option<Arc<str>> {
+        self.from.gpu.names.function(self.from.process, self.code)
+    }
+
+    /// Writes down which kernel runs, for programs that wait for it in vain.
+    fn note(&mut self) {
+        let name = self.name().map_or_else(String::new, |name| format!("{name} "));
+        let [x, y, z] = self.grid;
+        let what = format!("the kernel {name}at {:#x} is running, with a grid of {x} x {y} x {z} blocks", self.code);
+        self.from.gpu.faults.runs(self.from.channel, &what);
+        self.is_noted = true;
+    }
 }
 
 impl SlowGrids {
@@ -61,41 +94,38 @@ impl SlowGrids {
     }
 
     /// A grid begins. The result is where it notes its progress, if there is a reader.
-    pub(crate) fn begins(
-        &self,
-        code: u64,
-        name: impl FnOnce() -> Option<Arc<str>>,
-        grid: [u32; 3],
-    ) -> Option<Arc<Progress>> {
-        self.reader.get()?;
-        let progress = Arc::new(Progress::default());
-        let ctas = grid.iter().map(|&n| u64::from(n)).product();
-        *self.running.lock() =
-            Some(Running { name: name(), code, ctas, progress: progress.clone(), next_ns: PATIENCE_NS });
-        Some(progress)
+    pub(crate) fn begins(&self, from: Origin, code: u64, grid: [u32; 3]) -> Option<Arc<Progress>> {
+        let progress = self.reader.get().map(|_| Arc::<Progress>::default());
+        let running = Running { from, code, grid, progress: progress.clone(), next_ns: PATIENCE_NS, is_noted: false };
+        *self.running.lock() = Some(running);
+        progress
     }
 
     /// The grid has ended.
     pub(crate) fn ends(&self) {
-        if self.reader.get().is_some() {
-            *self.running.lock() = None;
-        }
+        *self.running.lock() = None;
     }
 
     /// Tells of the grid that has run for `busy_ns`, if that is long.
     pub(crate) fn look(&self, busy_ns: Option<u64>) {
-        let (Some(reader), Some(busy_ns)) = (self.reader.get(), busy_ns.filter(|ns| *ns >= PATIENCE_NS)) else {
-            return;
-        };
+        let Some(busy_ns) = busy_ns.filter(|ns| *ns >= NOTED_NS) else { return };
         let mut running = self.running.lock();
-        let Some(grid) = running.as_mut().filter(|grid| busy_ns >= grid.next_ns) else { return };
+        let Some(grid) = running.as_mut() else { return };
+        if !grid.is_noted {
+            // The lock is held, so that the grid does not end before the note is there: who ends it drops the note.
+            grid.note();
+        }
+        let (Some(reader), Some(progress)) = (self.reader.get(), grid.progress.clone()) else { return };
+        if busy_ns < grid.next_ns {
+            return;
+        }
         grid.next_ns = busy_ns.saturating_mul(2);
         let slow = SlowGrid {
-            name: grid.name.clone(),
+            name: grid.name(),
             code: grid.code,
-            ctas: grid.ctas,
-            started: grid.progress.started.load(Ordering::Relaxed),
-            warp_instructions: grid.progress.issued.load(Ordering::Relaxed),
+            ctas: grid.grid.iter().map(|&n| u64::from(n)).product(),
+            started: progress.started.load(Ordering::Relaxed),
+            warp_instructions: progress.issued.load(Ordering::Relaxed),
             busy_ns,
         };
         drop(running);
@@ -109,13 +139,41 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
+    fn from(gpu: &Arc<HwGpu>) -> Origin {
+        Origin { gpu: gpu.clone(), process: 7, channel: 5 }
+    }
+
+    #[test]
+    fn who_waits_in_vain_can_ask_which_kernel_runs() {
+        let (slow, gpu) = (SlowGrids::default(), Arc::new(HwGpu::default()));
+        gpu.names.tell(7, "module\t0x100\t0x100\nfunction\t0x100\t0x80\tsum\n").expect("names");
+        assert!(slow.begins(from(&gpu), 0x100, [8, 4, 2]).is_none(), "nobody reads how far it is");
+        slow.look(Some(NOTED_NS - 1));
+        assert_eq!(gpu.faults.text(), "");
+        slow.look(Some(NOTED_NS));
+        slow.look(Some(NOTED_NS + 1));
+        let text = "the kernel sum at 0x100 is running, with a grid of 8 x 4 x 2 blocks";
+        assert_eq!(gpu.faults.text(), format!("channel=5\tstate=waits\ttext={text}\n"));
+        slow.ends();
+        gpu.faults.goes_on(5);
+        slow.look(Some(2 * NOTED_NS));
+        assert_eq!(gpu.faults.text(), "");
+        // What the threads wait for says more.
+        slow.begins(from(&gpu), 0x1000, [1; 3]);
+        gpu.faults.waits(5, "block 0 waits");
+        slow.look(Some(NOTED_NS));
+        assert_eq!(gpu.faults.text(), "channel=5\tstate=waits\ttext=block 0 waits\n");
+    }
+
     #[test]
     fn a_long_grid_is_told_of_whenever_its_time_has_doubled() {
+        let gpu = Arc::new(HwGpu::default());
+        gpu.names.tell(7, "module\t0x100\t0x100\nfunction\t0x100\t0x80\tsum\n").expect("names");
         let (slow, told) = (SlowGrids::default(), Arc::new(Mutex::new(Vec::new())));
-        assert!(slow.begins(0x100, || None, [1; 3]).is_none(), "nobody looks");
+        assert!(slow.begins(from(&gpu), 0x100, [1; 3]).is_none(), "nobody looks");
         let noted = told.clone();
         slow.read(Arc::new(move |grid| noted.lock().push(grid.clone())));
-        let progress = slow.begins(0x100, || Some("sum".into()), [8, 4, 2]).expect("somebody looks");
+        let progress = slow.begins(from(&gpu), 0x100, [8, 4, 2]).expect("somebody looks");
         progress.started.store(16, Ordering::Relaxed);
         for seconds in [0, 19, 21, 22, 41, 42, 43, 80, 90] {
             slow.look(Some(seconds * SECOND));

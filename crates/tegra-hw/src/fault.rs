@@ -163,6 +163,14 @@ impl FaultLog {
         self.tell();
     }
 
+    /// Keeps a line that says what a channel executes, unless one says what it waits for. It goes as that one does.
+    pub fn runs(&self, channel: u32, what: &str) {
+        let waits = waiting(channel);
+        if !self.lines.lock().iter().any(|line| line.starts_with(&waits)) {
+            self.waits(channel, what);
+        }
+    }
+
     /// Forgets what a channel waited for.
     pub fn goes_on(&self, channel: u32) {
         self.drop_lines(&waiting(channel));

@@ -9,6 +9,7 @@ use super::super::mem::Accessor;
 use super::super::pace;
 use super::super::profile::Ended;
 use super::super::render;
+use super::super::slow::Origin;
 use super::super::trace::Event;
 use super::super::turn::{Flow, Turn};
 use super::checks::{self, Setting};
@@ -164,7 +165,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
     let (local_low, local_high) = qmd.local_bytes();
     let (gpu, channel) = (turn.hw.tsg.gpu.clone(), turn.hw.id);
     let told = Told(Arc::new(move |what| gpu.faults.waits(channel, what)));
-    let progress = turn.trace.slow.begins(qmd.program(), || name(turn, qmd.program()), qmd.grid());
+    let progress = turn.trace.slow.begins(Origin::of(turn.hw), qmd.program(), qmd.grid());
     let launch = Launch {
         table: turn.table(),
         code: qmd.program(),
