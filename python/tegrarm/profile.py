@@ -83,6 +83,8 @@ SCHEMA = {
         "copies": listed(table({"queue": number(), "bytes": number(), **WHEN})),
         "waits": listed(table({"queue": number(), "semaphore": TEXT, "host_begun_ns": number(), "host_ns": number()})),
         "calls": listed(table({"name": TEXT, "process": number(), "host_begun_ns": number(), "host_ns": number()})),
+        "ranges": listed(table({"name": TEXT, "domain": TEXT, "process": number(), "thread": number(), "host_begun_ns": number(),
+                                "host_ns": number()})),
         "reports": listed(table({"kind": TEXT, "title": TEXT, "kernel": MAYBE_NUMBER, "parties": listed(table(PARTY))})),
         "files": listed(TEXT),
         "sources": {"type": "object", "additionalProperties": listed({"type": "array", "prefixItems": [number(), TEXT], "minItems": 2})},
@@ -181,6 +183,7 @@ def one(raw: dict, known: list[dict]) -> dict:
             "waits": [{"queue": wait[0], "semaphore": hex(wait[1]), **dict(zip(host, wait[2:], strict=True))} for wait in raw["waits"]],
             "calls": [{"name": raw["names"][call[0]], "process": call[1], **dict(zip(host, call[2:], strict=True))}
                       for call in raw["calls"]],
+            "ranges": [dict(zip(("name", "domain", "process", "thread", *host), found, strict=True)) for found in raw["ranges"]],
             "reports": raw["reports"], "files": raw["files"], "left_out": raw["left_out"]}
 
 
@@ -194,7 +197,7 @@ def merged(profiles: list[dict]) -> dict:
                 row["file"] = row["file"] + files if row["file"] is not None else None
         for item in (*other["launches"], *other["reports"]):
             item["kernel"] = item["kernel"] + kernels if item["kernel"] is not None else None
-        for key in ("kernels", "launches", "copies", "waits", "calls", "reports", "files"):
+        for key in ("kernels", "launches", "copies", "waits", "calls", "ranges", "reports", "files"):
             whole[key] += other[key]
         whole["left_out"] = summed((whole["left_out"], other["left_out"]))
     every = sum(kernel["ns"] for kernel in whole["kernels"])
@@ -244,13 +247,15 @@ def page(profile: dict) -> str:
 
 def spans(profile: dict) -> list[timeline.Span]:
     """The run as spans on tracks, by the clock of the host."""
-    every = [item["host_begun_ns"] for key in ("launches", "copies", "waits", "calls") for item in profile[key]]
+    every = [item["host_begun_ns"] for key in ("launches", "copies", "waits", "calls", "ranges") for item in profile[key]]
     first = min(every, default=0)
 
     def span(track: str, name: str, item: dict, details: dict) -> timeline.Span:
         return timeline.Span(track, name, (item["host_begun_ns"] - first) / 1e3, item["host_ns"] / 1e3, details)
 
     found = [span(f"calls of process {call['process']}", call["name"], call, {}) for call in profile["calls"]]
+    found += [span(f"ranges of thread {marked['thread']}", marked["name"], marked, {"domain": marked["domain"]})
+              for marked in profile["ranges"]]
     for launch in profile["launches"]:
         kernel = profile["kernels"][launch["kernel"]]
         shape = kernel["shapes"][launch["shape"]]
@@ -291,7 +296,10 @@ def environment(args: Any, folder: str) -> dict[str, str]:
     """The variables of a program whose board is in its process."""
     told = {"TEGRARM_SIM_CLOCK": args.clock or "model", **({"TEGRARM_SIM_CHECK": args.check} if args.check else {})}
     files = {"TEGRARM_SIM_PROFILE": os.path.join(folder, "%p.json"), "TEGRARM_TRACE_NAMES": os.path.join(folder, "names")}
-    return {**os.environ, **told, **files, "TEGRARM_BACKEND": "sim", "TEGRARM_LIB": _ffi.find()}
+    library = _ffi.find()
+    # NVTX, which programs mark ranges with, loads the library that this variable names.
+    marks = {"NVTX_INJECTION64_PATH": os.environ.get("NVTX_INJECTION64_PATH") or os.path.abspath(library)}
+    return {**os.environ, **told, **files, **marks, "TEGRARM_BACKEND": "sim", "TEGRARM_LIB": library}
 
 
 def start(args: Any, folder: str) -> int:

@@ -52,7 +52,8 @@ def prints(tmp_path, expressions: list[str]) -> list[int]:
 
 def test_library_exports_the_baselines_functions():
     said = subprocess.run(["nm", "-D", "--defined-only", _ffi.find()], capture_output=True, text=True, check=True).stdout
-    exported = {line.split()[-1] for line in said.splitlines()}
+    # NVTX finds this one by its name. No program calls it.
+    exported = {line.split()[-1] for line in said.splitlines()} - {"InitializeInjectionNvtx2"}
     written = {s.get("name") for s in BASELINE.find("elf-function-symbols")}
     assert exported == written == set(FUNCTIONS), CHANGED
 

@@ -56,8 +56,9 @@ def line_of(mark):
 
 
 def tegrarm(*arguments, status=0, env=None):
+    path = os.pathsep.join(filter(None, (str(ROOT / "python"), os.environ.get("PYTHONPATH"))))
     done = subprocess.run([sys.executable, "-m", "tegrarm", *map(str, arguments)], capture_output=True, text=True, timeout=600,
-                          env={**os.environ, "PYTHONPATH": str(ROOT / "python"), **(env or {})})
+                          env={**os.environ, "PYTHONPATH": path, **(env or {})})
     assert done.returncode == status, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
@@ -181,6 +182,53 @@ def test_a_program_that_uses_the_nodes_itself_has_the_same_profile(run, data, tm
     assert {call["name"] for call in other["calls"]} & {call["name"] for call in data["calls"]}
 
 
+MARKED = """
+import nvtx, numpy as np
+with nvtx.annotate("imports", domain="loader"):
+    import tegrarm
+device = tegrarm.Device()
+scale = device.compile('extern "C" __global__ void scale(float *x) { x[threadIdx.x] *= 2.0f; }')["scale"]
+x = device.array(np.ones(32, dtype=np.float32))
+with nvtx.annotate("two steps"):
+    for step in range(2):
+        with nvtx.annotate(f"step {step}\\tof two"):
+            scale[1, 32](x).wait()
+        nvtx.mark("after a step")
+everything = nvtx.start_range("written in the end")
+print(x.numpy()[0])
+nvtx.end_range(everything)
+nvtx.push_range("without an end")
+"""
+
+
+@pytest.mark.parametrize("doors", [[], ["--nodes"]])
+def test_ranges_that_a_program_marks_are_on_the_timeline(tmp_path, doors):
+    pytest.importorskip("nvidia.cuda_nvrtc", reason="not installed: NVRTC")
+    pytest.importorskip("nvtx", reason="not installed: nvtx")
+    if doors and (not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu")):
+        pytest.skip("no tegrarm-sim: make sim")
+    (tmp_path / "marked.txt").write_text(MARKED)
+    files = ["-o", tmp_path / "page.html", "--data", tmp_path / "data.json", "--perfetto", tmp_path / "perfetto.json"]
+    assert tegrarm("profile", *doors, *files, "--", sys.executable, tmp_path / "marked.txt").stdout == "4.0\n"
+    made = json.loads((tmp_path / "data.json").read_text())
+    jsonschema.validate(made, profile.SCHEMA)
+    ranges = made["ranges"]
+    names = [(found["domain"], found["name"]) for found in ranges]
+    own = "NVTX"  # the domain of the package, if a program names none
+    assert [name for domain, name in names if domain in ("", own)] == [
+        "step 0 of two", "after a step", "step 1 of two", "after a step", "two steps", "written in the end"], names
+    assert names[0] == ("loader", "imports")
+    begun, length = "host_begun_ns", "host_ns"
+    whole, steps = ranges[5], [ranges[1], ranges[3]]
+    for step, launch in zip(steps, made["launches"], strict=True):
+        assert whole[begun] <= step[begun] and step[begun] + step[length] <= whole[begun] + whole[length]
+        assert launch[begun] + launch[length] <= step[begun] + step[length], "the program waits for the launch in its range"
+    assert ranges[2][length] == ranges[4][length] == 0
+    events = json.loads((tmp_path / "perfetto.json").read_text())["traceEvents"]
+    tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert f"ranges of thread {whole['thread']}" in tracks
+
+
 def test_two_profiles_are_compared_kernel_by_kernel(data, tmp_path):
     before, after = tmp_path / "a.json", tmp_path / "b.json"
     slower = json.loads(json.dumps(data))
@@ -230,7 +278,8 @@ def raw_profile(**changes):
             "reports": [],
             "kernels": [{"name": None, "code": "0x1000", "process": 7, "launches": 1, "shapes": [shape], "rows": [raw_row()]}],
             "launches": [[0, 0, 3, 100, 2000, 50, 900, 5, 1, 2, 700]], "copies": [[3, 64, 90, 10, 40, 5]], "waits": [[3, 4096, 30, 8]],
-            "calls": [[0, 7, 10, 4]], "left_out": {"launches": 0, "copies": 0, "waits": 0, "calls": 0}, **changes}
+            "calls": [[0, 7, 10, 4]], "ranges": [["step", "", 7, 8, 12, 30]],
+            "left_out": {"launches": 0, "copies": 0, "waits": 0, "calls": 0, "ranges": 0}, **changes}
 
 
 def test_names_that_only_python_knows_are_used():
@@ -250,7 +299,8 @@ def test_processes_are_put_together():
     assert [launch["kernel"] for launch in made["launches"]] == [0, 1] and made["reports"][0]["kernel"] == 1
     assert made["files"][made["kernels"][1]["rows"][0]["file"]] == "b.cu" and made["kernels"][0]["share"] == 0.5
     spans = profile.spans(made)
-    assert {span.track for span in spans} == {"queue 3", "calls of process 7"} and min(span.start for span in spans) == 0
+    assert {span.track for span in spans} == {"queue 3", "calls of process 7", "ranges of thread 8"}
+    assert min(span.start for span in spans) == 0
     assert timeline.perfetto(spans, "x")["traceEvents"]
 
 

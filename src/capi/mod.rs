@@ -14,6 +14,7 @@
 
 mod guard;
 mod instance;
+mod nvtx;
 mod room;
 mod shield;
 

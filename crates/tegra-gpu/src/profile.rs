@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use tegra_hw::{CodeModule, HwChannel, HwGpu, Speeds};
+use tegra_hw::{CodeModule, HwChannel, HwGpu, MarkedRange, Speeds};
 use tegrarm_lock::Mutex;
 
 /// The profile that is written when the process ends, where, and the process that writes it: a forked child writes nothing.
@@ -219,6 +219,8 @@ impl Profile {
         let names = |all: &[&str]| Value::from(all.to_vec());
         let mut files = Files::default();
         let kernels: Vec<_> = noted.kernels.iter().map(|kernel| kernel.json(self.hw.get(), &mut files)).collect();
+        let (ranges, ranges_left) = self.hw.get().map(|hw| hw.names.ranges()).unwrap_or_default();
+        let range = |r: &MarkedRange| json!([r.name, r.domain, r.process, r.thread, r.begun_ns, r.ns]);
         let left = (&noted.launches.left_out, &noted.copies.left_out, &noted.waits.left_out, &noted.calls.left_out);
         json!({
             "format": "tegrarm-profile-raw", "version": 1,
@@ -233,7 +235,8 @@ impl Profile {
             "launches": noted.launches.list.iter().map(|launch| json!(launch)).collect::<Vec<_>>(),
             "copies": noted.copies.list, "waits": noted.waits.list,
             "calls": noted.calls.list.iter().map(|(name, pid, [at, ns])| json!([name, pid, at, ns])).collect::<Vec<_>>(),
-            "left_out": {"launches": left.0, "copies": left.1, "waits": left.2, "calls": left.3},
+            "ranges": ranges.iter().map(range).collect::<Vec<_>>(),
+            "left_out": {"launches": left.0, "copies": left.1, "waits": left.2, "calls": left.3, "ranges": ranges_left},
         })
     }
 }

@@ -2,15 +2,39 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tegrarm_lock::{Mutex, RwLock};
 
 /// What a program tells of its code is lines whose parts are divided by tabs: `module START SIZE`, `function START SIZE NAME`,
-/// `line START END NUMBER FILE`, and `gone START`. Addresses and sizes are hexadecimal. The functions and the lines belong to the
+/// `line START END NUMBER FILE`, and `gone START`. A range that the program has marked is `range BEGUN LENGTH THREAD DOMAIN NAME`, in
+/// nanoseconds of the host. Addresses, sizes and times are hexadecimal. The functions and the lines belong to the
 /// module that has their address.
 #[derive(Debug, Default)]
 pub struct CodeNames {
     processes: RwLock<HashMap<i32, Vec<Arc<CodeModule>>>>,
+    ranges: Mutex<Vec<MarkedRange>>,
+    left_out: AtomicU64,
 }
+
+/// A part of the time of a program's thread that the program has given a name (NVTX).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkedRange {
+    /// The process.
+    pub process: i32,
+    /// The thread.
+    pub thread: i32,
+    /// When it began, in nanoseconds of the host.
+    pub begun_ns: u64,
+    /// Its length. A mark has none.
+    pub ns: u64,
+    /// The domain of the name, which may be empty.
+    pub domain: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+}
+
+/// So many ranges are kept. Others are counted.
+const MOST_RANGES: usize = 1 << 19;
 
 /// The code of a module that a program has loaded.
 #[derive(Debug)]
@@ -86,6 +110,10 @@ impl CodeNames {
         }
         let second = hexadecimal(parts.next()?)?;
         match word {
+            "range" => {
+                let (thread, domain, name) = (parts.next()?.parse().ok()?, parts.next()?.into(), parts.next()?.into());
+                self.mark(MarkedRange { process, thread, begun_ns: start, ns: second, domain, name });
+            }
             "module" => self.load(process, start, second),
             "function" => {
                 let function = Function { start, size: second, name: parts.next()?.into() };
@@ -102,6 +130,20 @@ impl CodeNames {
             _ => return None,
         }
         Some(())
+    }
+
+    fn mark(&self, range: MarkedRange) {
+        let mut ranges = self.ranges.lock();
+        if ranges.len() < MOST_RANGES {
+            ranges.push(range);
+        } else {
+            self.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The ranges that programs have marked, and how many more there were.
+    pub fn ranges(&self) -> (Vec<MarkedRange>, u64) {
+        (self.ranges.lock().clone(), self.left_out.load(Ordering::Relaxed))
     }
 
     fn load(&self, process: i32, start: u64, size: u64) {
@@ -168,9 +210,29 @@ mod tests {
     }
 
     #[test]
+    fn ranges_are_kept_in_order() {
+        let names = CodeNames::default();
+        names.tell(7, "range\t0x10\t0x20\t9\t\tstep one\nrange\t0x15\t0x0\t8\tloader\tread\n").unwrap();
+        let (ranges, left_out) = names.ranges();
+        let all: Vec<_> =
+            ranges.iter().map(|r| (r.process, r.thread, r.begun_ns, r.ns, &*r.domain, &*r.name)).collect();
+        assert_eq!(all, [(7, 9, 16, 32, "", "step one"), (7, 8, 21, 0, "loader", "read")]);
+        assert_eq!(left_out, 0);
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         let names = CodeNames::default();
-        for bad in ["", "module", "module\t1000\t0x10", "x\t0x1\t0x1", "function\t0x1\t0x1\tf", "gone\t0x1"] {
+        for bad in [
+            "",
+            "module",
+            "module\t1000\t0x10",
+            "x\t0x1\t0x1",
+            "range\t0x1\t0x1\tx\td\tn",
+            "range\t0x1\t0x1\t5\td",
+            "function\t0x1\t0x1\tf",
+            "gone\t0x1",
+        ] {
             assert_eq!(names.tell(7, &format!("{bad}\n")), Err(NotUnderstood), "{bad}");
         }
     }

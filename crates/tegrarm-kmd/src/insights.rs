@@ -62,6 +62,9 @@ pub trait Insights {
     /// What the kernel has a use for of what a program knows about its GPU code.
     fn code_wanted(&self) -> Option<CodeWanted>;
 
+    /// Whether the kernel has a use for the ranges that a program marks.
+    fn ranges_wanted(&self) -> bool;
+
     /// Tells the kernel about GPU code, in the lines that `tegra_hw::CodeNames` describes. When this returns, the kernel knows it.
     fn tell_code(&self, lines: &str);
 
@@ -97,11 +100,12 @@ impl<K: Kmd + ?Sized> Insights for K {
     }
 
     fn code_wanted(&self) -> Option<CodeWanted> {
-        if !self.names_code() {
-            return None;
-        }
-        let text = read(self, &format!("{}/{NAMES}", devfreq::directory(self)?))?;
+        let text = wanted(self)?;
         Some(if text.contains("lines") { CodeWanted::Lines } else { CodeWanted::Functions })
+    }
+
+    fn ranges_wanted(&self) -> bool {
+        wanted(self).is_some_and(|text| text.contains("ranges"))
     }
 
     fn tell_code(&self, lines: &str) {
@@ -121,6 +125,14 @@ impl<K: Kmd + ?Sized> Insights for K {
             tracing::warn!("the kernel counts {count} reports that are suppressed: {error}");
         }
     }
+}
+
+/// What the kernel says that it has a use for.
+fn wanted(kmd: &(impl Kmd + ?Sized)) -> Option<String> {
+    if !kmd.names_code() {
+        return None;
+    }
+    read(kmd, &format!("{}/{NAMES}", devfreq::directory(kmd)?))
 }
 
 /// The text of a file that no board has.

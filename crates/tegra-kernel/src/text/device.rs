@@ -79,7 +79,7 @@ impl Attribute {
             Attribute::LongestSlice => format!("{}\n", slices.end()),
             Attribute::Faults => kernel.board.hw.faults.text(),
             Attribute::Checks => kernel.board.hw.checks.take(),
-            Attribute::Names if kernel.board.config.profiled => "functions lines\n".to_owned(),
+            Attribute::Names if kernel.board.config.profiled => "functions lines ranges\n".to_owned(),
             Attribute::Names => "functions\n".to_owned(),
         }
     }
