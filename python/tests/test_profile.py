@@ -336,10 +336,23 @@ class Page:
         os.close(theirs_in)
         os.close(theirs_out)
         self.rest, self.numbers, self.session = b"", itertools.count(1), None
-        target = self.ask("Target.createTarget", url=f"file://{path}")["targetId"]
+        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        while not self.run("document.body?.dataset.ready ?? document.body?.dataset.error"):
+        self.open(path)
+
+    def open(self, path):
+        self.ask("Page.navigate", url=f"file://{path}")
+        ready = "document.body?.dataset.ready ?? document.body?.dataset.error"
+        while not self.run(f"location.pathname === {json.dumps(str(path))} && ({ready})"):
             pass  # the browser reads the page
+
+    def press(self, key, focused):
+        """Presses a key where something has the focus."""
+        self.run(f"document.querySelector({json.dumps(focused)}).focus()")
+        text = "\r" if key == "Enter" else key if len(key) == 1 else ""
+        code = {"Enter": 13, "ArrowRight": 39, "0": 48}.get(key, 0)
+        self.ask("Input.dispatchKeyEvent", type="keyDown", key=key, text=text, windowsVirtualKeyCode=code)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def ask(self, method, **params):
         number = next(self.numbers)
@@ -384,6 +397,8 @@ NAMES = "[...document.querySelectorAll('#list tbody tr td:first-child')].map(cel
 def test_the_page_opens_without_an_error(page):
     assert page.run("document.body.dataset.error ?? null") is None and page.run("document.body.dataset.ready") == "3"
     assert page.run("document.querySelectorAll('#kernel .charts svg').length") == 4
+    assert ": 3 kernels, 5 launches, " in page.run("document.getElementById('summary').textContent")
+    assert page.run("document.getElementById('summary').textContent").endswith(" 1 report.")
     assert page.run("document.querySelectorAll('#timeline rect').length") >= 3
 
 
@@ -409,6 +424,31 @@ def test_a_kernel_is_chosen_with_the_keyboard_and_shows_its_notes_at_their_lines
     assert found[line_of("FAR")] == "uncoalesced" and found[line_of("BANKS")] == "bank conflict"
 
 
+def test_the_keyboard_sorts_and_moves_along_the_timeline(page):
+    page.press("Enter", "#list th button")
+    first = page.run(NAMES)
+    page.press("Enter", "#list th button")
+    assert page.run(NAMES) == first[::-1] and len(first) == 3
+    ticks = "[...document.querySelectorAll('#timeline text.dim')].map(text => text.textContent)"
+    whole = page.run(ticks)
+    page.press("+", "#timeline")
+    near = page.run(ticks)
+    page.press("ArrowRight", "#timeline")
+    further = page.run(ticks)
+    page.press("0", "#timeline")
+    assert len({tuple(seen) for seen in (whole, near, further)}) == 3 and page.run(ticks) == whole
+
+
+def test_the_page_has_light_and_dark_colours(page):
+    seen = {}
+    for scheme in ("light", "dark"):
+        page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        colours = page.run("[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]")
+        seen[scheme] = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in colours]
+    page.ask("Emulation.setEmulatedMedia", features=[])
+    assert seen["light"][0] > 600 > 200 > seen["light"][1] and seen["dark"][0] < 200 < 600 < seen["dark"][1], seen
+
+
 def test_a_report_leads_to_its_line(page):
     page.run("document.querySelector('#reports article button').click()")
     assert page.run("document.querySelector('#kernel h2').textContent") == "beyond"
@@ -427,3 +467,33 @@ def test_the_page_fits_on_a_narrow_screen(page):
     page.ask("Emulation.setDeviceMetricsOverride", width=400, height=800, deviceScaleFactor=1, mobile=False)
     assert page.run("document.documentElement.scrollWidth") <= 400
     page.ask("Emulation.clearDeviceMetricsOverride")
+
+
+def test_the_picture_of_the_book_shows_the_page(page, data, tmp_path):
+    """With TEGRARM_TEST_WRITE_SCREENS it is the book's from now on."""
+    # What is this computer's own is left out: its directories.
+    files = {"files": [os.path.basename(file) for file in data["files"]],
+             "sources": {os.path.basename(file): lines for file, lines in data["sources"].items()}}
+    (tmp_path / "page.html").write_text(profile.page({**data, **files, "command": ["python", "reduce.py"]}))
+    page.open(tmp_path / "page.html")
+    page.ask("Emulation.setDeviceMetricsOverride", width=1240, height=1000, deviceScaleFactor=1, mobile=False)
+    page.run("document.querySelector('#list tr[data-kernel=\"0\"]').click()")
+    page.run("document.querySelector('.source tr.chosen, .source tr:has(.note)').click(); scrollTo(0, 0)")
+    height = min(1600, page.run("document.getElementById('time').getBoundingClientRect().top"))
+    clip = {"x": 0, "y": 0, "width": 1240, "height": height, "scale": 1}
+    shown = page.ask("Page.captureScreenshot", format="webp", quality=60, captureBeyondViewport=True, clip=clip)["data"]
+    page.ask("Emulation.clearDeviceMetricsOverride")
+    picture, ours = base64.b64decode(shown), ROOT / "docs" / "images" / "profile.webp"
+    if "TEGRARM_TEST_WRITE_SCREENS" in os.environ:
+        ours.write_bytes(picture)
+    for made in (picture, ours.read_bytes()):
+        assert made[:4] == b"RIFF" and made[8:12] == b"WEBP" and 20_000 < len(made) < 150_000
+    assert "(../images/profile.webp)" in (ROOT / "docs" / "simulator" / "profile.md").read_text()
+
+
+def test_a_page_of_ten_thousand_launches_opens(page, data, tmp_path):
+    many = [{**data["launches"][at % 4], "begun_ns": 7919 * at, "host_begun_ns": 104729 * at} for at in range(10_000)]
+    (tmp_path / "many.html").write_text(profile.page({**data, "launches": many}))
+    page.open(tmp_path / "many.html")
+    assert page.run("document.body.dataset.error ?? null") is None
+    assert 0 < page.run("document.querySelectorAll('#timeline rect').length") < 4000, "what would be drawn over something is left out"
