@@ -16,6 +16,7 @@ pub mod queue_ref;
 pub mod queue_table;
 mod retired;
 mod stacks;
+mod suppressions;
 pub mod syncpoints;
 pub mod waits;
 
