@@ -209,11 +209,7 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__sim__subcmd__run)
-<<<<<<< HEAD
-            opts="-q -v -h --chip --l4t --nvmap --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --schedules --seed --clock --profile --check-exit --suppressions --verbose --interruptible --scarce --kill --help"
-=======
-            opts="-q -v -h --chip --l4t --nvmap --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --clock --stats --profile --check-exit --verbose --interruptible --scarce --kill --help"
->>>>>>> 862bca4b (Take --stats at tegrarm-sim run)
+            opts="-q -v -h --chip --l4t --nvmap --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --schedules --seed --clock --stats --profile --check-exit --suppressions --verbose --interruptible --scarce --kill --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
