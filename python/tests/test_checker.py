@@ -293,3 +293,31 @@ def test_the_orders_are_options_of_both_commands(tmp_path):
     env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_SCHEDULES": "many"}
     done = subprocess.run([sys.executable, "-c", "import tegrarm; tegrarm.Device()"], env=env, capture_output=True, text=True, check=False)
     assert 'TEGRARM_SIM_SCHEDULES="many" is unknown; set it to one of: a number from 0 to' in done.stderr, done.stderr
+
+
+FREED = """
+import tegrarm
+with tegrarm.Device() as device:
+    kernel = device.compile('extern "C" __global__ void k(unsigned long long at) { *(int *)at = 1; }')["k"]
+    array = device.zeros(1024, "int32")
+    address = array.address
+    array.close()
+    device.wait()
+    kernel[1, 1](address)
+    try:
+        device.wait()
+    except tegrarm.RmError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("checks", ["memory", ""])
+def test_a_use_after_free_is_told_with_the_calls_of_both(checks):
+    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": checks}
+    done = subprocess.run([sys.executable, "-c", FREED], env=env, capture_output=True, text=True, check=False)
+    assert "which was freed by call #1 of tegrarm_buffer_free" in done.stdout, done.stdout + done.stderr
+    found = re.search(r"libtegrarm: the buffer at (0x[0-9a-f]+) was freed here:\n +\d+: tegrarm_(\w+)\n"
+                      r"(?s:.*)libtegrarm: and then used by work that was launched here:\n +\d+: tegrarm_(\w+)\n", done.stderr)
+    assert bool(found) == bool(checks), done.stderr
+    if found:
+        assert found[2] == "buffer_free" and found[3].startswith("launch"), done.stderr

@@ -205,7 +205,8 @@ impl Channel {
         session.control(group.group, NVA06C_CTRL_CMD_GPFIFO_SCHEDULE, &mut schedule)?;
         let mut token = NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN_PARAMS::new_zeroed();
         session.control(channel, NVC36F_CTRL_CMD_GPFIFO_GET_WORK_SUBMIT_TOKEN, &mut token)?;
-        let watch = Arc::new(Watch::new(session, notifier, compute, token.workSubmitToken & 0xffff, diagnostics)?);
+        let number = token.workSubmitToken & 0xffff;
+        let watch = Arc::new(Watch::new(session, notifier, compute, number, timeline, diagnostics)?);
         Ok(Channel {
             group,
             commands: Memory::new(session, u64::from(ENTRIES) * SLOT, Cache::WriteCombined)?,

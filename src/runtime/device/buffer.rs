@@ -231,7 +231,8 @@ impl Buffer {
         self.check(offset, len)?;
         self.device.finish_all();
         for (at, len) in self.memory.unmap(self.start + offset, len)? {
-            self.device.base().diagnostics().known().freed(self.memory.va() + at, len, true);
+            let diagnostics = self.device.base().diagnostics();
+            diagnostics.known().freed(self.memory.va() + at, len, true, diagnostics.calls());
         }
         Ok(())
     }
@@ -326,7 +327,8 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let (at, len, is_last) = (self.memory.va(), self.memory.len(), Arc::strong_count(&self.memory) == 1);
         if self.module.is_none() {
-            self.device.base().diagnostics().known().freed(at, len, is_last);
+            let diagnostics = self.device.base().diagnostics();
+            diagnostics.known().freed(at, len, is_last, diagnostics.calls());
             self.device.retire(self.memory.clone());
         }
     }

@@ -1,6 +1,7 @@
 //! The code and the buffers of a device, by address. They tell what is, or was, at an address whose access failed.
 
 use crate::runtime::fault::commas::Commas;
+use crate::runtime::fault::diagnostics::Calls;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
@@ -23,10 +24,20 @@ pub struct AddressMap {
 struct Buffers {
     /// The start and the length of each buffer that exists.
     live: BTreeMap<u64, u64>,
-    /// The start and the length of each freed buffer, and the number of the call that freed it.
-    freed: VecDeque<(u64, u64, u64)>,
+    /// The buffers that were freed.
+    freed: VecDeque<Freed>,
     /// How many calls have freed a buffer so far.
     calls: u64,
+}
+
+/// A buffer that was freed.
+struct Freed {
+    start: u64,
+    len: u64,
+    /// The number of the call that freed it.
+    call: u64,
+    /// The calls that led there, if they are kept.
+    calls: Option<Calls>,
 }
 
 /// A place in a program.
@@ -91,8 +102,9 @@ impl AddressMap {
         self.buffers.lock().live.insert(start, len);
     }
 
-    /// Notes that a call freed a buffer. `is_last` says that no other buffer shares its memory, so that the memory is freed, too.
-    pub fn freed(&self, start: u64, len: u64, is_last: bool) {
+    /// Notes that a call freed a buffer. `is_last` says that no other buffer shares its memory, so that the memory is freed, too. `calls`
+    /// are those that led there.
+    pub fn freed(&self, start: u64, len: u64, is_last: bool, calls: Option<Calls>) {
         let mut buffers = self.buffers.lock();
         buffers.calls += 1;
         if is_last {
@@ -101,8 +113,19 @@ impl AddressMap {
             if buffers.freed.len() == REMEMBERED {
                 buffers.freed.pop_front();
             }
-            buffers.freed.push_back((start, len, call));
+            buffers.freed.push_back(Freed { start, len, call, calls });
         }
+    }
+
+    /// The calls that freed the buffer at an address where no buffer is any more, if they are known.
+    pub fn calls_that_freed(&self, address: u64) -> Option<Calls> {
+        let buffers = self.buffers.lock();
+        let within = |start: u64, len: u64| address.wrapping_sub(start) < len;
+        let before = buffers.live.range(..=address).next_back();
+        if before.is_some_and(|(start, len)| within(*start, *len)) {
+            return None;
+        }
+        buffers.freed.iter().rev().find(|freed| within(freed.start, freed.len))?.calls.clone()
     }
 
     /// Says where an accessed address is, compared with the buffers.
@@ -114,7 +137,7 @@ impl AddressMap {
         if let Some((start, len)) = before.filter(|(start, len)| within(*start, *len)) {
             return format!("in the {}-byte buffer at {start:#x}", Commas(len));
         }
-        if let Some((start, len, call)) = buffers.freed.iter().rev().find(|(start, len, _)| within(*start, *len)) {
+        if let Some(Freed { start, len, call, .. }) = buffers.freed.iter().rev().find(|f| within(f.start, f.len)) {
             let len = Commas(*len);
             return format!(
                 "in the {len}-byte buffer at {start:#x}, which was freed by call #{call} of tegrarm_buffer_free"
@@ -159,13 +182,15 @@ mod tests {
         let known = AddressMap::default();
         known.made(0x10_0000, 4096);
         known.made(0x40_0000, 4096);
-        known.freed(0x40_0000, 4096, true);
-        known.freed(0x10_0000, 64, false);
+        known.freed(0x40_0000, 4096, true, None);
+        known.freed(0x10_0000, 64, false, None);
         assert_eq!(known.near(0x10_0010), "in the 4,096-byte buffer at 0x100000", "another part is left");
-        known.freed(0x10_0000, 4096, true);
+        known.freed(0x10_0000, 4096, true, Some(Arc::new(std::backtrace::Backtrace::force_capture())));
         let text = "in the 4,096-byte buffer at 0x100000, which was freed by call #3 of tegrarm_buffer_free";
         assert_eq!(known.near(0x10_0010), text);
+        assert!(known.calls_that_freed(0x10_0010).is_some() && known.calls_that_freed(0x40_0000).is_none());
         known.made(0x10_0000, 8192);
+        assert!(known.calls_that_freed(0x10_0010).is_none());
         assert_eq!(known.near(0x10_0010), "in the 8,192-byte buffer at 0x100000");
     }
 }

@@ -3,10 +3,18 @@
 use crate::runtime::fault::address_map::AddressMap;
 use crate::runtime::library::stop::Stop;
 use crate::runtime::library::{Installed, Sizes};
+use std::backtrace::Backtrace;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tegrarm_lock::Mutex;
 use tegrarm_rm::rm::profile::CodeWanted;
+
+/// The calls that a thread has made, as a debugger lists them.
+pub type Calls = Arc<Backtrace>;
+
+/// Of so many launches the calls are kept.
+const LAUNCHES: usize = 1024;
 
 /// The device library, the modules, the buffers and the replays of a device.
 pub struct Diagnostics {
@@ -23,6 +31,8 @@ pub struct Diagnostics {
     replays: AtomicUsize,
     /// What the kernel of the operating system has a use for of what is known about GPU code.
     wanted: OnceLock<Option<CodeWanted>>,
+    /// The calls that launched work, by channel and submission, if mistakes in GPU code are looked for.
+    launches: Mutex<VecDeque<(u32, u64, Calls)>>,
 }
 
 impl Diagnostics {
@@ -31,7 +41,8 @@ impl Diagnostics {
         let (library, sizes, replays) = (OnceLock::new(), Mutex::new(sizes), AtomicUsize::new(0));
         let prints = AtomicBool::new(checked);
         let known = AddressMap::default();
-        Arc::new(Diagnostics { library, sizes, known, prints, checked, replays, wanted: OnceLock::new() })
+        let (wanted, launches) = (OnceLock::new(), Mutex::default());
+        Arc::new(Diagnostics { library, sizes, known, prints, checked, replays, wanted, launches })
     }
 
     /// The device library, if a module has needed it.
@@ -49,6 +60,30 @@ impl Diagnostics {
     /// Whether the kernel of the operating system looks for mistakes in GPU code.
     pub fn is_checked(&self) -> bool {
         self.checked
+    }
+
+    /// The calls that this thread has made, if mistakes in GPU code are looked for. Otherwise nobody pays for them.
+    pub fn calls(&self) -> Option<Calls> {
+        self.checked.then(|| Arc::new(Backtrace::force_capture()))
+    }
+
+    /// Notes which calls have launched a submission to a channel, if mistakes in GPU code are looked for.
+    #[inline]
+    pub fn launched(&self, channel: u32, submission: u64) {
+        if let Some(calls) = self.calls() {
+            let mut launches = self.launches.lock();
+            if launches.len() == LAUNCHES {
+                launches.pop_front();
+            }
+            launches.push_back((channel, submission, calls));
+        }
+    }
+
+    /// The calls that have launched a submission to a channel, if they are known.
+    pub fn launch_of(&self, channel: u32, submission: u64) -> Option<Calls> {
+        let launches = self.launches.lock();
+        let found = launches.iter().rev().find(|launch| (launch.0, launch.1) == (channel, submission));
+        found.map(|(.., calls)| calls.clone())
     }
 
     /// What the kernel of the operating system has a use for of what is known about GPU code. It is asked once.

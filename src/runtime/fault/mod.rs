@@ -13,6 +13,8 @@ use crate::runtime::library::stop::{Reason, Stop};
 use crate::runtime::memory::Memory;
 use crate::runtime::memory::place::Place;
 use crate::runtime::memory::session::Session;
+use std::backtrace::Backtrace;
+use std::io::Write;
 use std::mem::offset_of;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,6 +23,7 @@ use tegrarm_abi::rm::alloc::NV83DE_ALLOC_PARAMETERS;
 use tegrarm_abi::rm::classes::GT200_DEBUGGER;
 use tegrarm_abi::rm::ctrl_83de::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_output::Stderr;
 use tegrarm_rm::rm::profile::Insight;
 use tegrarm_rm::status::{RmError, RmResult, fail};
 use zerocopy::FromZeros;
@@ -101,6 +104,15 @@ pub fn with_places(log: &str, known: &AddressMap) -> String {
     text
 }
 
+/// The calls of a program, from the function of this library on that it has called.
+fn listed(calls: &Backtrace) -> String {
+    let text = calls.to_string();
+    // A function has a line with its number and its name, and perhaps a second line with its file.
+    let is_ours = |line: &&str| line.split_once(": ").is_some_and(|(_, name)| name.starts_with("tegrarm_"));
+    let skipped = text.lines().position(|line| is_ours(&line)).unwrap_or(0);
+    text.lines().skip(skipped).map(|line| format!("    {}\n", line.trim_end())).collect()
+}
+
 /// The number of reads in a loop before a wait sleeps.
 const SPINS: u32 = 2000;
 /// Whether an error notifier's status word says that its channel was stopped.
@@ -124,13 +136,15 @@ pub struct Watch {
     /// The object that reads the records of the SMs. A channel without compute has none.
     debugger: Option<u32>,
     channel: u32,
+    timeline: Arc<Timeline>,
     diagnostics: Arc<Diagnostics>,
     /// The fault, after it was asked for the first time. The channel may not exist any more afterwards.
     fault: OnceLock<FaultInfo>,
 }
 
 impl Watch {
-    /// Watches a channel whose errors are written to `notifier`. `compute` is its compute object, if it has one.
+    /// Watches a channel whose errors are written to `notifier` and whose progress is in `timeline`. `compute` is its compute object, if it
+    /// has one.
     ///
     /// # Errors
     /// An error that RM gives.
@@ -139,6 +153,7 @@ impl Watch {
         notifier: Memory,
         compute: Option<u32>,
         channel: u32,
+        timeline: &Arc<Timeline>,
         diagnostics: &Arc<Diagnostics>,
     ) -> RmResult<Watch> {
         let debugger = match compute {
@@ -151,14 +166,19 @@ impl Watch {
         };
         let notifier = Arc::new(notifier);
         let status = Place::of(&notifier, offset_of!(nvgpu_notification, info16) as u64, 4)?;
-        let (session, diagnostics) = (session.clone(), diagnostics.clone());
-        Ok(Watch { session, notifier, status, debugger, channel, diagnostics, fault: OnceLock::new() })
+        let (session, timeline, diagnostics) = (session.clone(), timeline.clone(), diagnostics.clone());
+        Ok(Watch { session, notifier, status, debugger, channel, timeline, diagnostics, fault: OnceLock::new() })
     }
 
     /// Whether the channel was stopped. This costs one read of memory.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         says_stopped(&self.status)
+    }
+
+    /// The channel's number.
+    pub fn channel(&self) -> u32 {
+        self.channel
     }
 
     /// The word whose high half says that the channel was stopped.
@@ -221,6 +241,8 @@ impl Watch {
             let of_buffers =
                 !info.jumped && info.cause == Cause::Mmu || info.sm.is_some_and(|(_, esr)| esr & 0xffff == MISALIGNED);
             info.near = insight.access.filter(|_| of_buffers).map(|(address, _)| known.near(address));
+            let freed = insight.access.filter(|_| of_buffers);
+            freed.into_iter().for_each(|(address, _)| self.print_calls(address));
             let beyond = info.sm.is_some_and(|(_, esr)| esr & 0xffff == OUT_OF_RANGE);
             let is_shared = |text: &str| SHARED.iter().any(|name| text.contains(name));
             let warp = insight.warp.as_ref().filter(|warp| beyond && is_shared(&warp.instruction));
@@ -228,6 +250,19 @@ impl Watch {
             info.shared = warp.map(|warp| (warp.shared.into(), used));
         }
         self.fault.get_or_init(|| info).clone()
+    }
+
+    /// If the buffer at an address was freed, prints the calls that freed it, and those that launched the work that has failed.
+    fn print_calls(&self, address: u64) {
+        let Some(freed) = self.diagnostics.known().calls_that_freed(address) else { return };
+        // If standard error is gone, nobody reads it.
+        let _ = Stderr.write_all(
+            format!("libtegrarm: the buffer at {address:#x} was freed here:\n{}", listed(&freed)).as_bytes(),
+        );
+        let launched = self.diagnostics.launch_of(self.channel, self.timeline.completed() + 1);
+        let launched = launched
+            .map(|calls| format!("libtegrarm: and then used by work that was launched here:\n{}", listed(&calls)));
+        let _ = Stderr.write_all(launched.unwrap_or_default().as_bytes());
     }
 
     /// Fails with the fault if the channel was stopped.

@@ -255,6 +255,7 @@ impl Queue {
         }
         let name = || module.kernel_at(index).name.clone();
         let submission = ready.launch(base.code(), &mut work.channel, name, fill)?;
+        base.diagnostics().launched(work.channel.watch().channel(), submission);
         self.last.store(submission, Ordering::Release);
         Ok(submission)
     }
