@@ -40,6 +40,7 @@ struct Library {
     buffer_at: unsafe extern "C" fn(u64, *mut u64, *mut c_ulong) -> u64,
     held: unsafe extern "C" fn() -> c_uint,
     rewind: unsafe extern "C" fn(),
+    parallel: unsafe extern "C" fn(bool),
     make: unsafe extern "C" fn(u64, u64, bool) -> *mut c_void,
     take: unsafe extern "C" fn(*mut c_void, u64, u32) -> u64,
     take_fixed: unsafe extern "C" fn(*mut c_void, u64, u64, u32) -> u64,
@@ -93,6 +94,7 @@ impl Driver {
             buffer_at: function!(c"judge_buffer_at"),
             held: function!(c"judge_held"),
             rewind: function!(c"judge_rewind"),
+            parallel: function!(c"judge_parallel"),
             make: function!(c"judge_allocator_make"),
             take: function!(c"judge_allocator_take"),
             take_fixed: function!(c"judge_allocator_take_fixed"),
@@ -118,6 +120,12 @@ impl Driver {
     pub fn rewind(&self) {
         // SAFETY: the driver is booted, and nothing that it has open refers to a buffer.
         unsafe { (self.library.rewind)() }
+    }
+
+    /// Tells the driver whether several threads may make calls at once.
+    pub fn in_parallel(&self, parallel: bool) {
+        // SAFETY: the driver is booted, and no thread is in a call.
+        unsafe { (self.library.parallel)(parallel) }
     }
 
     /// A new run of a program.

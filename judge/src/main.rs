@@ -15,6 +15,7 @@ mod model;
 mod program;
 mod random;
 mod spaces;
+mod threads;
 
 use channels::{Channels, View};
 use compare::{Author, Judge, Outcome, Written};
@@ -45,6 +46,9 @@ const FAMILIES: [Family; 5] = [
 
 /// The family whose programs are calls of the allocator of addresses alone.
 const ADDRESSES: &str = "addresses";
+
+/// The family whose programs have several threads.
+const THREADS: &str = "threads";
 
 /// The tables of what was found. Their first column is the family.
 const FINDINGS: &str = include_str!("../../docs/judge.md");
@@ -122,6 +126,9 @@ fn main() -> ExitCode {
                 addresses::play(&driver, seed, &mut |line| println!("{line}"));
             }
         }
+        "record" if rest.get(1) == Some(&THREADS) => {
+            (first..first + count).for_each(|seed| threads::record(&driver, judge.config, seed));
+        }
         "record" => {
             for family in families {
                 for seed in first..first + count {
@@ -135,7 +142,10 @@ fn main() -> ExitCode {
             let mut rows: Vec<_> =
                 families.map(|family| (family.name, compare(&judge, family, board, seeds.clone()))).collect();
             if rest.get(1).is_none_or(|name| *name == ADDRESSES) {
-                rows.push((ADDRESSES, addresses::compare(&driver, seeds, SHOWN)));
+                rows.push((ADDRESSES, addresses::compare(&driver, seeds.clone(), SHOWN)));
+            }
+            if rest.get(1).is_none_or(|name| *name == THREADS) {
+                rows.push((THREADS, threads::compare(&driver, judge.config, seeds, SHOWN)));
             }
             println!("family      programs     calls   differ   mended stand-in's   limits");
             for (name, (calls, different)) in &rows {
