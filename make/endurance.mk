@@ -95,11 +95,25 @@ $(TARGET)/soak/work: benches/soak/work.c ctests/session.h build
 soak: build venv $(SIM) $(TARGET)/soak/work ## an hour (SECONDS) of everything at once; fails if memory, descriptors, mappings or threads grow
 	$(PY) benches/soak/soak.py --seconds $(SECONDS) --target "$(CARGO_TARGET_DIR)" --out "$(abspath $(SOAK_OUT))"
 
-.PHONY: test-driver
-test-driver: ## NVIDIA's own driver, built from the checkout that NVGPU names, answers the same programs as the simulated kernel
+.PHONY: judge-driver test-driver test-driver-library
+judge-driver: # what both comparisons need: the driver as a library, and the judge
 	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r36"
 	$(CARGO) build --manifest-path judge/Cargo.toml --locked --release --target-dir "$(CARGO_TARGET_DIR)"/judge
-	$(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin compare $(or $(PROGRAMS),5000)
+
+JUDGE = $(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin
+test-driver: judge-driver ## NVIDIA's own driver, built from the checkout that NVGPU names, answers the same programs as the simulated kernel
+	$(JUDGE) compare $(or $(PROGRAMS),5000)
+
+# These C programs of ctests run on the virtual Orin and are recorded. Then the driver gets their calls. hostobj makes none, and replay does
+# not like to be recorded: it sees that a loop makes no system call.
+RECORDED := $(CARGO_TARGET_DIR)/judge/recorded
+RECORDED_PROGRAMS := buffers cancel channel errors events profiler queues rm_client runtime syncpoints
+test-driver-library: judge-driver build ## the kernel calls of the library's C programs get the same answers from NVIDIA's driver
+	rm -rf "$(RECORDED)" && mkdir -p "$(RECORDED)"
+	$(MAKE) --no-print-directory -C ctests TEGRARM_BACKEND=sim PROGRAMS="$(RECORDED_PROGRAMS)" \
+		RUN='record() { TEGRARM_RECORD="$(RECORDED)/$$$$(basename "$$$$1").jsonl" "$$$$@"; }; record' plain
+	@echo "program                   calls  equal left out no reason"; status=0; \
+	for recording in "$(RECORDED)"/*.jsonl; do $(JUDGE) perform "$$recording" || status=1; done; exit $$status
 
 .PHONY: test-driver-mutants
 test-driver-mutants: ## each wrong rule of a list is noticed by the recorded answers of NVIDIA's driver

@@ -88,6 +88,8 @@ static void answer_for_the_gpu(struct gk20a *g)
 	g->ops.mm.cache.l2_flush = flushed;
 	g->ops.mm.cache.l2_invalidate = nothing;
 	g->ops.mm.cache.cbc_clean = nothing;
+	/* The counters of the performance units are found in the image of a context, which the firmware makes. */
+	g->ops.perf.get_num_hwpm_perfmon = NULL;
 }
 
 int judge_boot(const struct judge_chip *chip)

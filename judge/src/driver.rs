@@ -4,7 +4,7 @@ use crate::model::play;
 use crate::program::{Answer, Behind, Ioctl, Run, Step};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
-use std::os::fd::RawFd;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
 
 /// The page tables' entry: the valid bit, the volatile bit, which alone means sparse, and the read-only bit.
@@ -32,6 +32,7 @@ type Entry = unsafe extern "C" fn(*mut c_void, u64, u64, u64);
 /// The functions of the shared library (judge.h).
 struct Library {
     open: unsafe extern "C" fn(*const c_char) -> c_int,
+    file: unsafe extern "C" fn(c_int) -> *mut c_void,
     ioctl: unsafe extern "C" fn(c_int, c_uint, *mut c_void) -> c_long,
     buffer: unsafe extern "C" fn(c_int, u64) -> c_int,
     dup: unsafe extern "C" fn(c_int) -> c_int,
@@ -86,6 +87,7 @@ impl Driver {
         let boot: unsafe extern "C" fn(*const Chip) -> c_int = function!(c"judge_boot");
         let library = Library {
             open: function!(c"judge_open"),
+            file: function!(c"judge_file"),
             ioctl: function!(c"judge_ioctl"),
             buffer: function!(c"judge_buffer"),
             dup: function!(c"judge_dup"),
@@ -140,6 +142,50 @@ impl Driver {
         // SAFETY: the driver is booted.
         let made = unsafe { (self.library.make)(base, size, big_pages) };
         (!made.is_null()).then_some(Allocator { library: &self.library, made })
+    }
+}
+
+/// The driver's descriptors, for who keeps them itself.
+pub struct Descriptors(Driver);
+
+impl Driver {
+    pub fn descriptors(self) -> Descriptors {
+        Descriptors(self)
+    }
+}
+
+impl Descriptors {
+    /// Whether a descriptor is a file of the driver.
+    pub fn knows(&self, fd: RawFd) -> bool {
+        // SAFETY: the driver is booted, and only looks.
+        !unsafe { (self.0.library.file)(fd) }.is_null()
+    }
+
+    /// Opens a node by its short name. The error is an errno.
+    pub fn open(&self, node: &str) -> Result<OwnedFd, i32> {
+        let name = CString::new(node).expect("a name without zeros");
+        // SAFETY: the driver is booted, and the name ends with a zero. A descriptor that it gives is new.
+        let fd = unsafe { (self.0.library.open)(name.as_ptr()) };
+        // SAFETY: nobody else knows the descriptor.
+        if fd < 0 { Err(-fd) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
+    }
+
+    /// Tells the driver that a descriptor is a dma-buf.
+    pub fn tell(&self, fd: RawFd, size: u64) {
+        // SAFETY: the driver is booted, and makes an object for the descriptor.
+        unsafe { (self.0.library.buffer)(fd, size) };
+    }
+
+    /// Makes a call. The result is a negative errno if it fails.
+    pub fn ioctl(&self, fd: RawFd, request: u32, argument: *mut u8) -> i32 {
+        // SAFETY: the driver copies from and to the argument as a kernel does: what is not mapped gives EFAULT.
+        unsafe { (self.0.library.ioctl)(fd, request, argument.cast()) as i32 }
+    }
+
+    /// Closes a descriptor of a file of the driver, or of a dma-buf.
+    pub fn close(&self, fd: OwnedFd) {
+        // SAFETY: the descriptor was owned, so nobody else closes it.
+        unsafe { (self.0.library.close)(fd.into_raw_fd()) };
     }
 }
 

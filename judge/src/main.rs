@@ -8,6 +8,7 @@ mod channels;
 mod compare;
 mod ctrl;
 mod driver;
+mod kmd;
 mod malformed;
 #[path = "../../crates/tegra-sim/tests/judged/model.rs"]
 mod model;
@@ -25,7 +26,7 @@ use malformed::Malformed;
 use program::Step;
 use spaces::Spaces;
 use std::process::ExitCode;
-use tegra_sim::{Chip, SimConfig};
+use tegra_sim::{Chip, SimConfig, SimKmd};
 
 /// How many programs with a difference a family shows.
 const SHOWN: u64 = 6;
@@ -102,7 +103,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let [_, library, board, command, rest @ ..] = words.as_slice() else {
         eprintln!(
-            "usage: tegrarm-judge LIBRARY orin|xavier compare PROGRAMS [FAMILY [FIRST]] | record PROGRAMS FAMILY [FIRST] | answer"
+            "usage: tegrarm-judge LIBRARY orin|xavier compare PROGRAMS [FAMILY [FIRST]] | record PROGRAMS FAMILY [FIRST] | answer | perform RECORDING..."
         );
         return ExitCode::from(2);
     };
@@ -115,6 +116,17 @@ fn main() -> ExitCode {
         }
     };
     let chip = if board == Board::Xavier { Chip::Gv11b } else { Chip::AgxOrin };
+    if *command == "perform" {
+        let others = SimKmd::new(SimConfig { step: true, ..SimConfig::new(chip) });
+        return match kmd::perform(driver, others, rest) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(reason) => {
+                eprintln!("{reason}");
+                ExitCode::from(2)
+            }
+        };
+    }
     let judge = Judge { driver: &driver, config: SimConfig::new(chip) };
     let number = |at: usize| rest.get(at).map_or(0, |word| word.parse::<u64>().expect("a number"));
     let (count, first) = (number(0), number(2));

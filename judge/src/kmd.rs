@@ -1,0 +1,183 @@
+//! The driver as one more kernel under the library: its nodes are NVIDIA's code, and nvmap, the files of sysfs and every other node
+//! are the virtual Orin's. What the library asked of the virtual Orin is then asked of it, call by call.
+
+use crate::driver::{Descriptors, Driver};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tegra_sim::SimKmd;
+use tegrarm_abi::nvmap::{NVMAP_IOC_FROM_VA, NVMAP_IOC_GET_FD};
+use tegrarm_kmd::{Arg, Difference, Errno, Kmd, Mapping, Node, PerformedAll, Placement, Prot, perform_all};
+
+const DOORBELL: i64 = 64 << 10;
+
+/// The nodes of the driver, by the paths of both generations.
+const NODES: [(&str, &str); 8] = [
+    ("/dev/nvgpu/igpu0/as", "as"),
+    ("/dev/nvgpu/igpu0/channel", "channel"),
+    ("/dev/nvgpu/igpu0/ctrl", "ctrl"),
+    ("/dev/nvgpu/igpu0/tsg", "tsg"),
+    ("/dev/nvhost-as-gpu", "as"),
+    ("/dev/nvhost-gpu", "channel"),
+    ("/dev/nvhost-ctrl-gpu", "ctrl"),
+    ("/dev/nvhost-tsg-gpu", "tsg"),
+];
+
+/// The driver, and a virtual Orin for what is not in it.
+struct DriverKmd {
+    driver: Descriptors,
+    others: SimKmd,
+    /// The sizes of the handles that are pages of the program, in page-whole bytes. Their dmabufs do not tell one.
+    pages: Mutex<BTreeMap<u32, u64>>,
+}
+
+/// Calls that may end in another way, in fields that begin so, and why.
+const ELSEWHERE: [(&str, &str, &str); 3] = [
+    ("NVGPU_PROFILER_IOCTL_", "", "the node of profilers is not built"),
+    ("HOST1X_IOCTL_CREATE_FENCE", "", "host1x is another driver, and does not know this one's syncpoints"),
+    ("NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT", "syncpoint_max: ", "no GPU counts the syncpoint"),
+];
+
+/// The bytes of a number in an argument.
+fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("a field of the argument")
+}
+
+impl DriverKmd {
+    fn is_drivers(&self, fd: BorrowedFd<'_>) -> bool {
+        self.driver.knows(fd.as_raw_fd())
+    }
+
+    /// Tells the driver of a dma-buf that nvmap made. Other descriptors stay unknown to it.
+    fn tell(&self, fd: RawFd, handle: u32) {
+        // SAFETY: all bytes of a `stat` may be zero, and fstat fills it.
+        let (result, stat) = unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            (libc::fstat(fd, &mut stat), stat)
+        };
+        if result == 0 {
+            let pages = self.pages.lock().expect("nobody panicked").get(&handle).copied();
+            self.driver.tell(fd, pages.unwrap_or(stat.st_size as u64).next_multiple_of(4096));
+        }
+    }
+}
+
+impl Kmd for DriverKmd {
+    fn name(&self) -> &str {
+        "NVIDIA's driver in user space"
+    }
+
+    fn is_simulated(&self) -> bool {
+        true
+    }
+
+    fn open(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let Some((_, node)) = NODES.iter().find(|(name, _)| *name == path) else { return self.others.open(path) };
+        let fd = self.driver.open(node).map_err(Errno::from_raw)?;
+        if *node == "ctrl" {
+            // The doorbell page is memory.
+            // SAFETY: the descriptor is a memfd.
+            unsafe { libc::ftruncate(fd.as_raw_fd(), DOORBELL) };
+        }
+        Ok(fd)
+    }
+
+    fn ioctl(&self, fd: BorrowedFd<'_>, node: Node, request: u32, arg: Arg<'_>) -> Result<i32, Errno> {
+        if !self.is_drivers(fd) {
+            let mut arg = arg;
+            let size = match &arg {
+                Arg::Bytes(bytes) if request == NVMAP_IOC_FROM_VA => u64::from_le_bytes(word(bytes, 16)),
+                _ => 0,
+            };
+            let result = self.others.ioctl(fd, node, request, arg.reborrow())?;
+            match &arg {
+                Arg::Bytes(bytes) if node == Node::Nvmap && request == NVMAP_IOC_GET_FD => {
+                    self.tell(i32::from_le_bytes(word(bytes, 0)), u32::from_le_bytes(word(bytes, 4)));
+                }
+                Arg::Bytes(bytes) if node == Node::Nvmap && request == NVMAP_IOC_FROM_VA => {
+                    let handle = u32::from_le_bytes(word(bytes, 16));
+                    self.pages.lock().expect("nobody panicked").insert(handle, size);
+                }
+                _ => {}
+            }
+            return Ok(result);
+        }
+        let result = match arg {
+            Arg::Bytes(bytes) => self.driver.ioctl(fd.as_raw_fd(), request, bytes.as_mut_ptr()),
+            Arg::Value(value) => self.driver.ioctl(fd.as_raw_fd(), request, value as *mut u8),
+        };
+        if result < 0 { Err(Errno::from_raw(-result)) } else { Ok(result) }
+    }
+
+    fn mmap(&self, fd: BorrowedFd<'_>, at: Placement, len: usize, prot: Prot, offset: u64) -> Result<Mapping, Errno> {
+        if self.is_drivers(fd) {
+            Mapping::new(fd, at, len, prot, offset)
+        } else {
+            self.others.mmap(fd, at, len, prot, offset)
+        }
+    }
+
+    fn own_view(&self, fd: BorrowedFd<'_>) -> Option<usize> {
+        self.others.own_view(fd)
+    }
+
+    fn close(&self, fd: OwnedFd) {
+        if self.is_drivers(fd.as_fd()) {
+            return self.driver.close(fd);
+        }
+        if let Ok(copy) = fd.try_clone() {
+            // The driver forgets its name for a dma-buf.
+            self.driver.close(copy);
+        }
+        self.others.close(fd);
+    }
+
+    fn read_text(&self, path: &str) -> Result<String, Errno> {
+        self.others.read_text(path)
+    }
+
+    fn write_text(&self, path: &str, text: &str) -> Result<(), Errno> {
+        self.others.write_text(path, text)
+    }
+}
+
+/// Shows what differs, by call. Returns how many calls differ without a reason.
+fn unexplained(outcome: &PerformedAll) -> usize {
+    let mut by_call: BTreeMap<&str, Vec<&Difference>> = BTreeMap::new();
+    for difference in &outcome.differences {
+        by_call.entry(difference.call.split(' ').next().unwrap_or_default()).or_default().push(difference);
+    }
+    let mut without_reason = 0;
+    for (call, differences) in by_call {
+        let first = format!("the first at line {}: {}", differences[0].line, differences[0].fields.join("; "));
+        let fields = || differences.iter().flat_map(|difference| &difference.fields);
+        let may = |(name, field, _): &&(&str, &str, &str)| {
+            call.starts_with(name) && fields().all(|text| text.starts_with(field))
+        };
+        let reason = ELSEWHERE.iter().find(may).map(|(_, _, reason)| *reason);
+        without_reason += if reason.is_some() { 0 } else { differences.len() };
+        println!("    {call}: {} differ, {}", differences.len(), reason.unwrap_or(&first));
+    }
+    without_reason
+}
+
+/// Rows of a table (program, calls, equal, left out, different without a reason): makes the calls of recordings of the library on the driver. Returns whether every answer is as recorded, or has a
+/// reason not to be.
+pub fn perform(driver: Driver, others: SimKmd, recordings: &[&str]) -> Result<bool, String> {
+    let kernel = Arc::new(DriverKmd { driver: driver.descriptors(), others, pages: Mutex::default() });
+    let mut left = 0;
+    for path in recordings {
+        let file = File::open(path).map_err(|e| format!("{path}: {e}"))?;
+        let outcome =
+            perform_all(BufReader::new(file), kernel.clone(), |_, _| ()).map_err(|e| format!("{path}: {e}"))?;
+        let name = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
+        let unexplained = unexplained(&outcome);
+        let equal = outcome.made.saturating_sub(outcome.differences.len());
+        println!("{name:24} {:6} {equal:6} {:8} {unexplained:9}", outcome.made, outcome.left_out);
+        left += unexplained;
+    }
+    Ok(left == 0)
+}
