@@ -7,17 +7,19 @@ use std::ffi::OsString;
 use std::sync::Once;
 
 /// Every variable that the library, the Python package or the simulator reads. docs/settings.md says what they mean.
-pub const NAMES: [&str; 22] = [
+pub const NAMES: [&str; 27] = [
     "TEGRARM_BACKEND",
     "TEGRARM_COMPILED",
     "TEGRARM_CPU_CACHE",
     "TEGRARM_HEAP_SIZE",
+    "TEGRARM_LEAKS",
     "TEGRARM_LIB",
     "TEGRARM_LOG",
     "TEGRARM_PRINTF_SIZE",
     "TEGRARM_RECORD",
     "TEGRARM_REPORT",
     "TEGRARM_SIM_CHECK",
+    "TEGRARM_SIM_CHECK_EXIT",
     "TEGRARM_SIM_CHIP",
     "TEGRARM_SIM_CLOCK",
     "TEGRARM_SIM_FAULTS",
@@ -25,9 +27,12 @@ pub const NAMES: [&str; 22] = [
     "TEGRARM_SIM_NVMAP",
     "TEGRARM_SIM_PROFILE",
     "TEGRARM_SIM_RUN",
+    "TEGRARM_SIM_SCHEDULES",
+    "TEGRARM_SIM_SEED",
     "TEGRARM_SIM_STATS",
     "TEGRARM_SIM_STEP",
     "TEGRARM_SIM_STRICT",
+    "TEGRARM_SUPPRESSIONS",
     TOLD,
     "TEGRARM_TRACE_NAMES",
 ];
