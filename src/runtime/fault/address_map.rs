@@ -1,12 +1,15 @@
 //! The code and the buffers of a device, by address. They tell what is, or was, at an address whose access failed.
 
 use crate::runtime::fault::commas::Commas;
-use crate::runtime::fault::diagnostics::Calls;
+use std::backtrace::Backtrace;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 use tegrarm_images::cubin::{Cubin, Line};
 use tegrarm_lock::Mutex;
+
+/// The calls that a thread has made, as a debugger lists them.
+pub type Calls = Arc<Backtrace>;
 
 /// The largest distance in bytes at which an address counts as near a buffer.
 const NEAR: u64 = 1 << 20;

@@ -1,6 +1,6 @@
 //! What a device knows that helps to explain a fault. The kernel's own report is in [`crate::runtime::fault`].
 
-use crate::runtime::fault::address_map::AddressMap;
+use crate::runtime::fault::address_map::{AddressMap, Calls};
 use crate::runtime::library::stop::Stop;
 use crate::runtime::library::{Installed, Sizes};
 use std::backtrace::Backtrace;
@@ -9,9 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tegrarm_lock::Mutex;
 use tegrarm_rm::rm::profile::CodeWanted;
-
-/// The calls that a thread has made, as a debugger lists them.
-pub type Calls = Arc<Backtrace>;
 
 /// Of so many launches the calls are kept.
 const LAUNCHES: usize = 1024;
