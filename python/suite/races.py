@@ -48,25 +48,36 @@ def data(size: int, nodes: int, edges: int) -> list[list[int]]:
     return [[0, *(libc.rand() % below for _ in range(size - 1))] for below in (nodes, edges)]
 
 
-def launch(file: pathlib.Path, sources: list[pathlib.Path]) -> None:
-    """Launches the kernels of some sources with a graph, and says before each which one it is."""
+def launch(file: pathlib.Path, sources: list[pathlib.Path]) -> int:
+    """Launches the kernels of some sources with a graph, each in a process of its own, and says before each which one it is. Many sources
+    compile to the same machine code, and in one process each place in a program is reported once."""
     import tegrarm
 
-    first, leads = graph(file)
-    nodes, edges = len(first) - 1, max(len(leads), 1)
     for source in sources:
         print(MARK + source.stem, file=sys.stderr, flush=True)
-        device = tegrarm.Device()
-        try:
-            code = source.read_text().replace('#include "indigo_cuda.h"', HOST)
-            kernel = device.compile(code, name=source.name, options=OPTIONS)[KERNEL]
-            index, to = device.array(list(first), "int32"), device.array(list(leads) or [0], "int32")
-            both = [device.array(numbers, "int32") for numbers in data(max(nodes, edges), nodes, edges)]
-            kernel[BLOCKS, THREADS](index, to, *both, nodes)
-            device.wait()
-            device.close()
-        except tegrarm.RmError as error:
-            print("stopped:", error, file=sys.stderr, flush=True)
+        if os.fork() == 0:
+            launch_one(tegrarm, file, source)
+            return 0
+        if os.wait()[1] != 0:
+            return 1
+    return 0
+
+
+def launch_one(tegrarm, file: pathlib.Path, source: pathlib.Path) -> None:
+    """Launches the kernel of a source with a graph."""
+    first, leads = graph(file)
+    nodes, edges = len(first) - 1, max(len(leads), 1)
+    device = tegrarm.Device()
+    try:
+        code = source.read_text().replace('#include "indigo_cuda.h"', HOST)
+        kernel = device.compile(code, name=source.name, options=OPTIONS)[KERNEL]
+        index, to = device.array(list(first), "int32"), device.array(list(leads) or [0], "int32")
+        both = [device.array(numbers, "int32") for numbers in data(max(nodes, edges), nodes, edges)]
+        kernel[BLOCKS, THREADS](index, to, *both, nodes)
+        device.wait()
+        device.close()
+    except tegrarm.RmError as error:
+        print("stopped:", error, file=sys.stderr, flush=True)
 
 
 def found(file: pathlib.Path, mode: str, sources: list[pathlib.Path]) -> dict[str, set[str]]:
@@ -113,8 +124,7 @@ def family(name: str) -> str:
 def main() -> int:
     """Runs all kernels with all graphs, or launches those of one process."""
     if sys.argv[1:2] == ["--launch"]:
-        launch(pathlib.Path(sys.argv[2]), [pathlib.Path(line) for line in sys.stdin.read().splitlines()])
-        return 0
+        return launch(pathlib.Path(sys.argv[2]), [pathlib.Path(line) for line in sys.stdin.read().splitlines()])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", type=pathlib.Path, metavar="FILE", help="put the table into a document")
     parser.add_argument("--only", default="", metavar="WORD", help="only kernels and graphs with this in their names")
