@@ -32,6 +32,12 @@ MUTANTS = [
     ("ctrl", "crates/tegra-kernel/src/clears.rs", "(entry.value, entry.format) == (value, format)", "entry.value == value"),
     ("ctrl", "crates/tegra-kernel/src/clocks.rs", ".map(|(_, mhz)| *mhz).max()", ".map(|(_, mhz)| *mhz).min()"),
     (
+        "threads",
+        "crates/tegra-kernel/src/ioctl_tsg/mod.rs",
+        "file.tsg.hw.timeslice_us.load(Ordering::Relaxed);",
+        "file.tsg.hw.timeslice_us.load(Ordering::Relaxed).max(1001);",
+    ),
+    (
         "malformed",
         "crates/tegra-kernel/src/ioctl_tsg/mod.rs",
         "PerRelease::same(NVGPU_TSG_IOCTL_MAX_ARG_SIZE as usize)",
