@@ -27,8 +27,10 @@ fn only_the_documented_functions_are_exported() {
     let elf = Elf::parse(&bytes).unwrap();
     let defined = elf.dynsyms.iter().filter(|s| !s.is_import() && s.st_bind() != sym::STB_LOCAL);
     let exported: BTreeSet<String> = defined.map(|s| elf.dynstrtab.get_at(s.st_name).unwrap().to_owned()).collect();
-    let documented = documented();
+    let mut documented = documented();
     assert!(documented.len() > 40, "{documented:?}");
+    // NVTX's header asks for it by this name. No program calls it.
+    documented.insert("InitializeInjectionNvtx2".to_owned());
     assert_eq!(exported, documented);
 }
 
