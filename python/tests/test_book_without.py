@@ -40,7 +40,10 @@ def opens_a_gpu(program):
 
 
 def in_report(command):
-    """Whether the exception is in the report of pytest, which is on stdout and has pytest's form. `tegrarm run` says it before pytest starts."""
+    """Whether the exception is in the report of pytest, which is on stdout and has pytest's form.
+
+    `tegrarm run` says it before pytest starts.
+    """
     return " pytest " in command and " run " not in command
 
 

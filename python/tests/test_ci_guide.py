@@ -198,7 +198,8 @@ def test_the_jobs_of_gitlab(machine):
 
 
 def test_workflows_follow_githubs_schema(tmp_path):
-    texts = {"caller.yml": FILES[GITHUB], "cuda.yml": FILES[CUDA], **{path.name: path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")}}
+    workflows = (ROOT / ".github/workflows").glob("*.yml")
+    texts = {"caller.yml": FILES[GITHUB], "cuda.yml": FILES[CUDA], **{path.name: path.read_text() for path in workflows}}
     for name, text in {**texts, "wrong.yml": FILES[GITHUB].replace("jobs:", "job:")}.items():
         (tmp_path / name).write_text(text)
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows"]
