@@ -70,7 +70,8 @@ def test_nothing_declared_that_the_header_lacks():
 def test_library_exports_exactly_the_header():
     symbols = subprocess.run(["nm", "-D", "--defined-only", _ffi.find()], capture_output=True, text=True, check=True).stdout
     exported = {line.split()[-1] for line in symbols.splitlines() if line.split()[-2] in "TW"}
-    assert exported == set(prototypes())
+    # NVTX's header asks for this function by its name. No program calls it.
+    assert exported == set(prototypes()) | {"InitializeInjectionNvtx2"}
 
 
 def test_constants_are_the_headers(tmp_path):

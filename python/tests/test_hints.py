@@ -63,7 +63,7 @@ SEEN = {
     "kind": "board",
     "gpu": {"load_permille": 512, "clock_hz": 306000000, "clock_min_hz": 306000000, "clock_max_hz": 1300500000,
             "temperature_millicelsius": 47281},
-    "memory": {"total_bytes": 8 << 30, "available_bytes": 6 << 30}, "kernel": None,
+    "memory": {"total_bytes": 8 << 30, "available_bytes": 6 << 30}, "kernel": None, "running": [],
     "processes": [{"pid": 42, "name": "python", "library": True, "memory_bytes": 2 << 20, "channels": 2, "groups": 1, "spaces": 1,
                    "buffers": 3, "launches": 5000, "counted_by": "library", "launches_per_second": 250.0}],
 }
