@@ -138,6 +138,8 @@ fn host(core: &Core, stop: &AtomicBool) {
             idle if idle < spin => std::hint::spin_loop(),
             idle if idle < give_way => std::thread::yield_now(),
             idle => {
+                // The other thread may be the one that executes a long grid, and then nobody else looks.
+                core.trace.slow.look(core.engine.busy_ns());
                 let longest = if core.waits() { LONGEST_WAITING } else { LONGEST_NAP };
                 core.nap((idle / NAP_PART).clamp(SHORTEST_NAP, longest));
             }
