@@ -74,7 +74,7 @@ struct Noted {
     copies: Kept<[u64; 6]>,
     waits: Kept<[u64; 4]>,
     calls: Kept<(usize, i32, [u64; 2])>,
-    names: Vec<String>,
+    names: Texts,
     reports: Vec<Value>,
     /// Since when a channel waits, and at which semaphore.
     blocked: HashMap<u32, (u64, u64)>,
@@ -155,11 +155,7 @@ impl Profile {
     /// Notes a call of a program: its name, its process, and when it was, in nanoseconds of the host since boot.
     pub fn called(&self, name: &str, process: i32, (start_ns, end_ns): (u64, u64)) {
         let mut noted = self.noted.lock();
-        let known = noted.names.iter().position(|known| known == name);
-        let name = known.unwrap_or_else(|| {
-            noted.names.push(name.to_owned());
-            noted.names.len() - 1
-        });
+        let name = noted.names.number(name);
         noted.calls.add((name, process, [start_ns, end_ns.saturating_sub(start_ns)]));
     }
 
@@ -217,7 +213,7 @@ impl Profile {
         let Profiled { module, sms, speeds, clock } = &self.board;
         let machine = pace::machine(*speeds);
         let names = |all: &[&str]| Value::from(all.to_vec());
-        let mut files = Files::default();
+        let mut files = Texts::default();
         let kernels: Vec<_> = noted.kernels.iter().map(|kernel| kernel.json(self.hw.get(), &mut files)).collect();
         let (ranges, ranges_left) = self.hw.get().map(|hw| hw.names.ranges()).unwrap_or_default();
         let range = |r: &MarkedRange| json!([r.name, r.domain, r.process, r.thread, r.begun_ns, r.ns]);
@@ -231,7 +227,7 @@ impl Profile {
                 "instructions_per_cycle": sm87_model::instructions_per_cycle(),
             },
             "units": names(&Unit::ALL.map(Unit::name)), "stalls": names(&Stall::ALL.map(Stall::name)),
-            "kernels": kernels, "files": files.list, "names": noted.names, "reports": noted.reports,
+            "kernels": kernels, "files": files.list, "names": noted.names.list, "reports": noted.reports,
             "launches": noted.launches.list.iter().map(|launch| json!(launch)).collect::<Vec<_>>(),
             "copies": noted.copies.list, "waits": noted.waits.list,
             "calls": noted.calls.list.iter().map(|(name, pid, [at, ns])| json!([name, pid, at, ns])).collect::<Vec<_>>(),
@@ -276,7 +272,7 @@ impl Kernel {
         })
     }
 
-    fn json(&self, hw: Option<&Arc<HwGpu>>, files: &mut Files) -> Value {
+    fn json(&self, hw: Option<&Arc<HwGpu>>, files: &mut Texts) -> Value {
         let rows = self.rows.iter().map(|(place, (listed, counters))| {
             let pc = self.code.wrapping_add_signed(place.wrapping_mul(16));
             let own = self.module.clone().filter(|module| module.has(pc));
@@ -299,16 +295,16 @@ impl Kernel {
     }
 }
 
-/// The names of files, each once.
-#[derive(Default)]
-struct Files {
+/// Texts, such as the names of files, each once. Others name a text by its place.
+#[derive(Debug, Default)]
+struct Texts {
     list: Vec<String>,
 }
 
-impl Files {
-    fn number(&mut self, file: &str) -> usize {
-        self.list.iter().position(|known| known == file).unwrap_or_else(|| {
-            self.list.push(file.to_owned());
+impl Texts {
+    fn number(&mut self, text: &str) -> usize {
+        self.list.iter().position(|known| known == text).unwrap_or_else(|| {
+            self.list.push(text.to_owned());
             self.list.len() - 1
         })
     }
