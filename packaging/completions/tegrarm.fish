@@ -37,7 +37,7 @@ complete -c tegrarm -n '__fish_seen_subcommand_from profile; and not __fish_seen
 complete -c tegrarm -n '__fish_seen_subcommand_from profile; and not __fish_seen_subcommand_from pool sim' -l data -r -d 'write the same as JSON, for `tegrarm diff` and other programs'
 complete -c tegrarm -n '__fish_seen_subcommand_from profile; and not __fish_seen_subcommand_from pool sim' -l perfetto -r -d 'write a timeline for Perfetto (ui.perfetto.dev) or chrome,//tracing'
 complete -c tegrarm -n '__fish_seen_subcommand_from profile; and not __fish_seen_subcommand_from pool sim' -l sarif -r -d 'write the checkers reports as SARIF, which shows them at the lines of a change'
-complete -c tegrarm -n '__fish_seen_subcommand_from profile; and not __fish_seen_subcommand_from pool sim' -l check -r -d 'look for errors in kernels, memory,init,race,sync'
+complete -c tegrarm -n '__fish_seen_subcommand_from profile; and not __fish_seen_subcommand_from pool sim' -l check -r -d 'look for errors in kernels, memory,init,race,race=strict,sync,order'
 complete -c tegrarm -n '__fish_seen_subcommand_from profile; and not __fish_seen_subcommand_from pool sim' -l clock -x -a 'host model' -d 'the time that the program sees (default, model)'
 complete -c tegrarm -n '__fish_seen_subcommand_from profile; and not __fish_seen_subcommand_from pool sim' -l from -r -d 'run nothing, but show what a run with --profile has noted'
 complete -c tegrarm -n '__fish_seen_subcommand_from profile; and not __fish_seen_subcommand_from pool sim' -l schema -d 'print the JSON schema of --data'

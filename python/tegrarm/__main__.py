@@ -110,6 +110,9 @@ SIMULATED = {
 }
 
 
+CHECKS = "look for errors in kernels: memory,init,race,race=strict,sync,order"
+
+
 def simulated(args) -> None:
     """Sets the variables of which ``run`` got the options. The virtual Orin reads them when the program opens it in its process."""
     given = {name: value for name in SIMULATED if (value := getattr(args, name)) is not None}
@@ -319,7 +322,7 @@ def parser() -> argparse.ArgumentParser:
         if name == "run":
             command.add_argument("--nvml", action="store_true", help="any program, such as nvitop, with an NVML that knows this GPU")
             command.add_argument("--cuda", action="store_true", help="any program that uses CUDA's driver, such as tests with Numba")
-            command.add_argument("--check", metavar="CHECKS", help="look for errors in kernels: memory,init,race,race=strict,sync,order")
+            command.add_argument("--check", metavar="CHECKS", help=CHECKS)
             command.add_argument("--schedules", metavar="NUMBER", help="run each launch in so many other orders of its blocks, too")
             command.add_argument("--seed", metavar="NUMBER", help="the other orders follow from this number")
             command.add_argument("--check-exit", metavar="STATUS", help="the exit status if all went well but --check found something")
@@ -339,7 +342,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--data", metavar="FILE", help="write the same as JSON, for `tegrarm diff` and other programs")
     command.add_argument("--perfetto", metavar="FILE", help="write a timeline for Perfetto (ui.perfetto.dev) or chrome://tracing")
     command.add_argument("--sarif", metavar="FILE", help="write the checker's reports as SARIF, which shows them at the lines of a change")
-    command.add_argument("--check", metavar="CHECKS", help="look for errors in kernels: memory,init,race,sync")
+    command.add_argument("--check", metavar="CHECKS", help=CHECKS)
     command.add_argument("--clock", choices=("host", "model"), default="model", help="the time that the program sees (default: model)")
     command.add_argument("--from", dest="raw", action="append", default=[], metavar="FILE",
                          help="run nothing, but show what a run with --profile has noted")
