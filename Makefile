@@ -148,7 +148,7 @@ ARM_SKIP := $(addprefix --skip ,a_child_that_uses_its_parents_device a_child_tha
 	own_pages_are_exchanged other_pages_are_pinned thousands_of_live_buffers an_ioctl_on_something_else errors_are_mmaps_own every_ioctl_is_answered a_gpu_without_a_thread waits_run_a_gpu)
 test-aarch64: arm-build venv test-aarch64-wheel test-glibc-aarch64 ## the root crate's and the simulator's Rust tests, the C tests and the wheel, under qemu-user
 	$(CARGO) test --locked --target $(ARM) -p tegrarm -p tegrarm-rm -p tegrarm-kmd -- $(ARM_SKIP)
-	$(CARGO) test --locked --target $(ARM) -p sm87 -p sm87-check -p sm87-model -p tegra-mm -p tegra-hw -p tegra-gpu -p tegra-kernel -p tegra-sim --lib --test 'kernel*' --test front_end --test sm --test checker --test model -- $(ARM_SKIP)
+	$(CARGO) test --locked --target $(ARM) -p sm87-num -p sm87 -p sm87-check -p sm87-model -p tegra-mm -p tegra-hw -p tegra-gpu -p tegra-kernel -p tegra-sim --lib --test 'kernel*' --test front_end --test sm --test checker --test model -- $(ARM_SKIP)
 	$(MAKE) --no-print-directory -C ctests $(ARM_CTEST) plain examples
 
 # Runs the demo from the AArch64 wheel. Debian's AArch64 Python, unpacked into the cache and run by qemu, installs the wheel.

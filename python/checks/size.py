@@ -1,6 +1,6 @@
-"""Checks that the tree stays small enough to be carried in one's head: how many files git tracks.
+"""Checks that the tree stays small enough to be carried in one's head: how many files git tracks, and how long a crate is.
 
-The rule is tried on samples before the tree is looked at, as in `tree.py`.
+The rules are tried on samples before the tree is looked at, as in `tree.py`.
 """
 
 import pathlib
@@ -9,6 +9,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = 1_700
+# Lines of a crate's sources, without its tests.
+LINES = 20_000
 
 
 def too_many(files: list[str]) -> list[str]:
@@ -24,8 +26,36 @@ def too_many(files: list[str]) -> list[str]:
             + ", ".join(f"{folder or 'the root'} ({folders[folder]})" for folder in largest)]
 
 
+def crate_of(name: str) -> str | None:
+    """The folder of the crate to which a source belongs, or None for a test and for what is no Rust."""
+    folder, found, rest = name.rpartition("src/") if name.startswith("src/") else name.partition("/src/")
+    if not found or not name.endswith(".rs") or not (name.startswith(("src/", "crates/"))):
+        return None
+    return None if "tests/" in rest or rest.endswith("tests.rs") else folder or "the root"
+
+
+def too_long(lines: dict[str, int]) -> list[str]:
+    """The objections to crates, by the number of lines of each."""
+    return [f"{crate}: {count} lines without tests, and at most {LINES} are allowed: make a crate of a part that knows nothing of the rest"
+            for crate, count in sorted(lines.items()) if count > LINES]
+
+
+def lines_of(files: list[str]) -> dict[str, int]:
+    """How many lines each crate has."""
+    lines: dict[str, int] = {}
+    for name in files:
+        if crate := crate_of(name):
+            lines[crate] = lines.get(crate, 0) + (ROOT / name).read_bytes().count(b"\n")
+    return lines
+
+
 def samples() -> list[str]:
-    """What is wrong with the rule itself."""
+    """What is wrong with the rules themselves."""
+    crates = [crate_of(f"{start}src/{rest}") for start in ("", "crates/a/") for rest in ("b.rs", "b/tests/c.rs", "tests.rs", "b.md")]
+    if crates != ["the root", None, None, None, "crates/a", None, None, None]:
+        return [f"size.py takes sources to be of other crates: {crates}"]
+    if too_long({"crates/a": LINES}) or not too_long({"crates/a": LINES + 1}):
+        return ["size.py does not count the lines of a crate"]
     crowd = [f"data/{number}" for number in range(FILES + 1)]
     if too_many(crowd[:-1]):
         return [f"size.py objects to {FILES} files, which are allowed"]
@@ -43,8 +73,11 @@ def tracked() -> list[str]:
 def main() -> int:
     """Returns 0 if the tree keeps to the rule."""
     files = tracked()
-    found = samples() + too_many(files)
-    print("\n".join(found) or f"size: {len(files)} files of at most {FILES}")
+    lines = lines_of(files)
+    found = samples() + too_many(files) + too_long(lines)
+    largest = max(lines, key=lambda crate: lines[crate])
+    print("\n".join(found) or f"size: {len(files)} files of at most {FILES}; the largest crate is {largest}, "
+          f"with {lines[largest]} lines of at most {LINES}")
     return 1 if found else 0
 
 

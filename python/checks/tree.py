@@ -306,7 +306,7 @@ RULES = {
     ),
     "opcode-list": Rule(
         "what an instruction does stands in its row (`isa/table.rs`); ask the row's effects",
-        r"^crates/sm87[^/]*/src/(?!num/).*\.rs$",
+        r"^crates/sm87(?!-num)[^/]*/src/.*\.rs$",
         opcode_lists,
         wrong=(
             ("crates/sm87/src/exec/a.rs", "matches!(op, Op::Ld | Op::Ldg)"),

@@ -4,7 +4,7 @@
 //!   word    an instruction as it lies in memory
 //!    └ isa      the instruction set as data: a row per opcode, and which words are instructions
 //!       ├ disasm   text, as NVIDIA's disassembler writes it
-//!       └ exec     execution           num   arithmetic, to the bit
+//!       └ exec     execution, with the arithmetic of the crate `sm87-num`
 //!          └ observe  somebody looks at what is executed: crates above this one check it, or model its time
 //!   launch, fault   what is run, and why it stopped
 //! ```
@@ -19,7 +19,6 @@ mod exec;
 mod fault;
 pub mod isa;
 mod launch;
-pub mod num;
 #[cfg(test)]
 mod tests;
 mod word;

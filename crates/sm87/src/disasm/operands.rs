@@ -4,7 +4,7 @@ use super::{Printer, numbers};
 use crate::isa::Datapath;
 use crate::isa::operand::{Operand, Place, Type};
 use crate::isa::piece::File;
-use crate::num::half::Kind;
+use sm87_num::half::Kind;
 
 /// The modifiers in front of an operand.
 #[derive(Clone, Copy, Default)]

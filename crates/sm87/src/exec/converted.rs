@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use super::avx2::transposed;
-use crate::num::hmma::Input;
-use crate::num::mma::Fragment;
+use sm87_num::hmma::Input;
+use sm87_num::mma::Fragment;
 use std::arch::x86_64::*;
 
 /// Eight words in memory.

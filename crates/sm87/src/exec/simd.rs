@@ -5,8 +5,8 @@
 //! can. [`super::avx2::Avx2`] is eight lanes.
 #![allow(unsafe_code)]
 
-use crate::num::Round;
-use crate::num::half::Kind;
+use sm87_num::Round;
+use sm87_num::half::Kind;
 use tegra_mm::whole;
 
 /// An operation on doubles.
@@ -176,7 +176,7 @@ pub(crate) trait Simd: Copy {
     /// Replaces every NaN by the NaN that the machine makes.
     #[inline(always)]
     fn canonical(self) -> Self {
-        self.funord(self).select(Self::splat(crate::num::f32::NAN), self)
+        self.funord(self).select(Self::splat(sm87_num::f32::NAN), self)
     }
 
     /// Replaces denormals by zeros of the same sign.

@@ -1,13 +1,13 @@
-//! Compares the vector arithmetic with the scalar arithmetic of [`crate::num`].
+//! Compares the vector arithmetic with the scalar arithmetic of `sm87_num`.
 #![allow(unsafe_code)]
 
 mod effects;
 
 use super::simd::Simd;
-use crate::num::Round;
-use crate::num::f32::{self as num, Mode};
-use crate::num::half::Kind;
 use proptest::prelude::*;
+use sm87_num::Round;
+use sm87_num::f32::{self as num, Mode};
+use sm87_num::half::Kind;
 
 /// Floats with random bits, and floats at the edges of the format.
 pub(super) fn float() -> impl Strategy<Value = u32> {

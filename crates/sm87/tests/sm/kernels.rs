@@ -2,7 +2,7 @@
 
 use crate::kernel;
 use crate::support::{Arg, Gpu, Noise};
-use sm87::num::format::two_to;
+use sm87_num::format::two_to;
 
 #[test]
 fn section_7_1_vector_add() {

@@ -3,7 +3,7 @@
 //! on a real GPU, and only its two parameters for GA10B come from the paper.
 
 use crate::silicon::both;
-use sm87::num::format::two_to;
+use sm87_num::format::two_to;
 
 /// The parameters that differ between generations.
 struct Unit {

@@ -57,6 +57,7 @@ fn the_page_keeps_its_promises() {
         ("sm87", "tegra-kernel"),
         ("sm87", "sm87-check"),
         ("sm87", "sm87-model"),
+        ("sm87-num", "sm87"),
         ("sm87-check", "sm87-model"),
         ("sm87-model", "sm87-check"),
         ("tegra-mm", "tegrarm-kmd"),

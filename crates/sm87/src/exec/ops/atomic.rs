@@ -10,7 +10,7 @@ use crate::exec::rows::{Dst, Src, pred};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::is_wide;
-use crate::num::atomic::{Atomic, Op, Type, arrive, compare_and_swap};
+use sm87_num::atomic::{Atomic, Op, Type, arrive, compare_and_swap};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The bits of `aux`: the fields of operation and type, and then the flags below.

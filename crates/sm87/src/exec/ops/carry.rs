@@ -1,6 +1,6 @@
 //! Integer arithmetic with carries, computed with masks of lanes: IADD3, IMAD and LEA with carries, IMAD.WIDE, IMAD.HI.
 //!
-//! The definitions for one lane are in [`crate::num::int`].
+//! The definitions for one lane are in [`sm87_num::int`].
 
 use super::int::{HIGH, NEG, SX32, X};
 use crate::exec::several::{Results, Several, Sources};

@@ -6,10 +6,10 @@ use crate::exec::lower::{Lower, Refused, Widen};
 use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
-use crate::num::convert::{self as num, Int, Pack, PackInt};
-use crate::num::format::two_to;
-use crate::num::half::Kind;
-use crate::num::{Round, f32 as single, f64 as double};
+use sm87_num::convert::{self as num, Int, Pack, PackInt};
+use sm87_num::format::two_to;
+use sm87_num::half::Kind;
+use sm87_num::{Round, f32 as single, f64 as double};
 
 /// The places in `mods` of the fields of a conversion, which are copies of instruction bits.
 const ROUND: u32 = 0;

@@ -7,7 +7,7 @@ use crate::exec::several::{Results, Several, Sources, map_pairs, several};
 use crate::exec::simd::{Double, Simd};
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
-use crate::num::{Round, f64 as num};
+use sm87_num::{Round, f64 as num};
 
 const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
 const ABS: [u32; 3] = [1 << 1, 1 << 3, 1 << 5];

@@ -5,8 +5,8 @@ use crate::exec::lower::{Lower, Refused};
 use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Handlers, Uop};
-use crate::num::mufu::{self, Function};
-use crate::num::{Round, f32 as num};
+use sm87_num::mufu::{self, Function};
+use sm87_num::{Round, f32 as num};
 
 const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
 const ABS: [u32; 3] = [1 << 1, 1 << 3, 1 << 5];

@@ -6,8 +6,8 @@ use crate::exec::lower::{Lower, Refused};
 use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
-use crate::num::f32::MinMax as How;
-use crate::num::half::{self as num, Kind, Mode, Operand, Swizzle};
+use sm87_num::f32::MinMax as How;
+use sm87_num::half::{self as num, Kind, Mode, Operand, Swizzle};
 
 /// The places in `mods` of four bits for each source (swizzle, absolute value, sign). The modifiers of the result
 /// follow.

@@ -10,7 +10,7 @@
 
 use crate::exec::avx2::transposed;
 use crate::exec::converted::{Converted, Left, Right, Words, depth, floats, ints, load, splat};
-use crate::num::hmma::{Hmma, Input};
+use sm87_num::hmma::{Hmma, Input};
 use std::arch::x86_64::*;
 use std::hint::black_box;
 

@@ -8,7 +8,7 @@ use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Handlers, Uop};
 use crate::exec::warp::Warp;
-use crate::num::{bits, int};
+use sm87_num::{bits, int};
 
 /// The driver for vectors or for the uniform datapath, as the opcode demands.
 pub(crate) fn any<O: Alu>(l: &Lower<'_>) -> Handlers {

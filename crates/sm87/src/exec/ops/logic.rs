@@ -10,7 +10,7 @@ use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::Warp;
-use crate::num::bits::{self, PrmtMode, Shift};
+use sm87_num::bits::{self, PrmtMode, Shift};
 
 fn flag(on: bool, bits: u32) -> u32 {
     if on { bits } else { 0 }

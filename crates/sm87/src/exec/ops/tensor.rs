@@ -11,9 +11,9 @@ use crate::exec::rows::{Pred, pred};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::Warp;
-use crate::num::Round;
-use crate::num::hmma::Hmma;
-use crate::num::mma::{Bmma, Fragment, Imma, dmma, transpose};
+use sm87_num::Round;
+use sm87_num::hmma::Hmma;
+use sm87_num::mma::{Bmma, Fragment, Imma, dmma, transpose};
 
 #[inline(always)]
 fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::exec::several::{Several, tests::lanes};
-use crate::num::int;
 use proptest::prelude::*;
+use sm87_num::int;
 
 /// Any words, and often those at which carries happen.
 fn word() -> impl Strategy<Value = u32> {

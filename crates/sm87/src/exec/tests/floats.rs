@@ -4,9 +4,9 @@ use super::*;
 use crate::exec::image::Image;
 use crate::exec::rows::{Dst, Row, rows_per_warp};
 use crate::exec::tests::float;
-use crate::num::f32::{self as num, Mode};
 use crate::word::Word;
 use proptest::prelude::*;
+use sm87_num::f32::{self as num, Mode};
 
 /// The registers of the programs. They are few, so that instructions read and write what others have written.
 const REGISTERS: usize = 6;

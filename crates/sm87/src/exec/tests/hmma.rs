@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::exec::host::avx2;
-use crate::num::mma::Fragment;
 use proptest::prelude::*;
+use sm87_num::mma::Fragment;
 
 /// Every form: shape, type of A and B, and whether C and D are f32.
 const FORMS: [(u32, u32, bool); 8] =

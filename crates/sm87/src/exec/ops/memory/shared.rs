@@ -12,7 +12,7 @@ use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
-use crate::num::mma;
+use sm87_num::mma;
 
 /// The place in `mods` of the shift of a shared address register.
 const SCALE: u32 = 4;

@@ -86,6 +86,7 @@ impl Imma {
 
     /// The same for a sparse A, of which half of the elements is stored. B has twice as many registers.
     #[must_use]
+    #[inline]
     pub fn run_sparse(
         self,
         a: &[Fragment; 4],
@@ -202,6 +203,7 @@ impl Bmma {
 
     /// Computes D: C plus the number of set bits when a row of A is combined with a column of B. The sum wraps around.
     #[must_use]
+    #[inline]
     pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
         let mut d = [[0; 32]; 4];
         for (r, lane) in (0..self.registers()[2]).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
@@ -247,12 +249,14 @@ pub fn dmma(a: &[Fragment; 2], b: &[Fragment; 2], c: &[Fragment; 4], round: supe
 /// LDSM: makes a fragment of one 8×8 matrix of halves that was read from eight 16-byte rows. Lane l gets element 2(l %
 /// 4) of row l / 4 and the next one. For `.MT88`, callers apply [`transpose`].
 #[must_use]
+#[inline]
 pub fn rows_to_fragment(rows: &[[u32; 4]; 8]) -> Fragment {
     std::array::from_fn(|lane| rows[lane / 4][lane % 4])
 }
 
 /// LDSM.MT88 and MOVM.MT88: the transpose of an 8×8 matrix of halves held as a fragment.
 #[must_use]
+#[inline]
 pub fn transpose(x: &Fragment) -> Fragment {
     let element = |row: usize, column: usize| x[row * 4 + column / 2] >> (column % 2 * 16) & 0xffff;
     std::array::from_fn(|lane| {

@@ -1,7 +1,7 @@
 use super::*;
-use crate::num::hmma::Hmma;
-use crate::num::mma::{Bmma, Imma, accumulator};
-use crate::num::oracle::draws;
+use crate::hmma::Hmma;
+use crate::mma::{Bmma, Imma, accumulator};
+use crate::oracle::draws;
 
 /// A word of metadata for each lane. All fields are ones that the PTX ISA allows.
 fn metadata(mut draw: impl FnMut() -> u32, grain: Grain) -> Fragment {
@@ -71,7 +71,7 @@ fn sparse_halves_are_dense_ones_of_the_chosen_rows() {
         let (a, b) = ([(); 4].map(|()| fragment()), [(); 4].map(|()| fragment()));
         let words = metadata(next, Grain::Halves);
         let d = how.run_sparse(&a, &b, &[[0; 32]; 4], &words, selector);
-        let value = |word: u32, e: usize| f64::from(crate::num::half::Kind::F16.widen((word >> (16 * e)) as u16));
+        let value = |word: u32, e: usize| f64::from(crate::half::Kind::F16.widen((word >> (16 * e)) as u16));
         for (r, lane) in (0..4).flat_map(|r| (0..32).map(move |lane| (r, lane))) {
             let (row, column) = accumulator(r, lane);
             let columns = Grain::Halves.columns(&words, selector, row, 4 * ra);

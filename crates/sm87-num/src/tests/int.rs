@@ -1,5 +1,5 @@
 use super::*;
-use crate::num::oracle::draws;
+use crate::oracle::draws;
 
 fn neg(x: u32, neg: bool) -> i128 {
     if neg { -i128::from(x) } else { x.into() }

@@ -123,6 +123,7 @@ impl Hmma {
     /// The same for a sparse A, of which half of the elements is stored. B has twice as many registers. The passes are those of a
     /// dense A with the stored depth.
     #[must_use]
+    #[inline]
     pub fn run_sparse(
         self,
         a: &[Fragment; 4],
@@ -323,6 +324,7 @@ impl Factors {
 
     /// Replaces results that are decided by an infinity or a NaN.
     #[cold]
+    #[inline]
     fn infinities(&self, row: usize, range: std::ops::Range<usize>, addends: &[f32; 8], sums: &mut [f32; 8]) {
         for (j, result) in sums.iter_mut().enumerate() {
             let product = |k: usize| f64::from(self.a[row][k]) * f64::from(self.b[k][j]);

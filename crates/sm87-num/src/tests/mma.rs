@@ -1,6 +1,6 @@
 use super::*;
-use crate::num::Round;
-use crate::num::oracle::draws;
+use crate::Round;
+use crate::oracle::draws;
 
 /// The place of element `i` of A for `mma.sync`, with `bits`-bit elements. The formulas are those of the PTX ISA, which
 /// numbers the elements of a lane through all its registers.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::num::format::two_to;
-use crate::num::oracle::{Draw, draws};
+use crate::format::two_to;
+use crate::oracle::{Draw, draws};
 
 /// Every form: its shape code, type code and accumulator, with its depth and its elements per register.
 const FORMS: [(u32, u32, bool, usize, usize); 8] = [

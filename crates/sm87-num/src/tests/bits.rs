@@ -1,5 +1,5 @@
 use super::*;
-use crate::num::oracle::draws;
+use crate::oracle::draws;
 
 fn bit(x: u32, i: u32) -> bool {
     x >> i & 1 != 0

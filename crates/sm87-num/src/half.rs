@@ -116,6 +116,7 @@ impl Kind {
         }
     }
 
+    #[inline]
     fn round_exact(self, x: f64, round: Round) -> u16 {
         if x.is_nan() {
             return NAN;

@@ -152,6 +152,7 @@ impl Atomic {
 
 /// The sum of doubles. Unlike DADD, it does not change the bits of a NaN. If both values are NaNs, the result is the
 /// operand's.
+#[inline]
 fn add_f64(old: u64, operand: u64) -> u64 {
     let nan = [operand, old].into_iter().find(|&x| std::primitive::f64::from_bits(x).is_nan());
     nan.unwrap_or_else(|| f64::add(old, operand, Round::Rn))

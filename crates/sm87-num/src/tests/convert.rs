@@ -1,6 +1,6 @@
 use super::*;
-use crate::num::format::two_to;
-use crate::num::oracle::{Draw, Fixed, draws, edges, rounds_to, value};
+use crate::format::two_to;
+use crate::oracle::{Draw, Fixed, draws, edges, rounds_to, value};
 
 const INTS: [Int; 8] = {
     const fn int(bits: u32, signed: bool) -> Int {

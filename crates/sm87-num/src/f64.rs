@@ -31,6 +31,7 @@ fn finish<const N: usize>(x: f64, operands: [u64; N]) -> u64 {
 }
 
 #[cold]
+#[inline]
 fn propagate(operands: &[u64]) -> u64 {
     operands.iter().find(|&&x| f64::from_bits(x).is_nan()).map_or(INVALID, |x| x | QUIET)
 }
@@ -68,6 +69,7 @@ pub fn fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
 }
 
 /// The exact product of two finite numbers, which has at most 106 bits.
+#[inline]
 fn product(x: f64, y: f64) -> Exact {
     let (x, y) = (Exact::from_f64(x), Exact::from_f64(y));
     Exact {
@@ -89,6 +91,7 @@ fn directed_fma(a: u64, b: u64, c: u64, round: Round) -> u64 {
 }
 
 /// Adds two exact numbers of at most 106 bits and rounds once.
+#[inline]
 fn sum(x: Exact, y: Exact, round: Round) -> u64 {
     // A zero has no exponent with which the other number could be aligned.
     let (x, y) = match (x.significand, y.significand) {
@@ -114,12 +117,14 @@ fn sum(x: Exact, y: Exact, round: Round) -> u64 {
 }
 
 /// Shifts a nonzero significand left until its top bit is bit 125.
+#[inline]
 fn raise(x: Exact) -> Exact {
     let up = x.significand.leading_zeros() as i32 - 2;
     Exact { negative: x.negative, significand: x.significand << up, exponent: x.exponent - up }
 }
 
 /// The sign that IEEE requires for a sum that is exactly zero.
+#[inline]
 fn zero(x: bool, y: bool, round: Round) -> u64 {
     let negative = if x == y { x } else { round == Round::Rm };
     if negative { SIGN } else { 0 }
@@ -137,6 +142,7 @@ pub fn compare(a: u64, b: u64, code: u8) -> bool {
     }
 }
 
+#[inline]
 fn chooses(a: u64, b: u64, min: bool) -> bool {
     match (f64::from_bits(a).is_nan(), f64::from_bits(b).is_nan()) {
         (false, false) => (order(a) < order(b)) == min,

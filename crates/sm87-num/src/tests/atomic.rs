@@ -1,5 +1,5 @@
 use super::*;
-use crate::num::oracle::draws;
+use crate::oracle::draws;
 
 const OPS: [Op; 9] = [Op::Add, Op::Min, Op::Max, Op::Inc, Op::Dec, Op::And, Op::Or, Op::Xor, Op::Exch];
 const TYPES: [Type; 7] = [Type::U32, Type::S32, Type::U64, Type::F32, Type::F16x2, Type::S64, Type::F64];

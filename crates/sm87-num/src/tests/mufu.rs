@@ -1,8 +1,8 @@
 use super::*;
-use crate::num::f32::{Mode, Product, mul};
-use crate::num::format::Format;
-use crate::num::format::two_to;
-use crate::num::oracle::{draws, edges};
+use crate::f32::{Mode, Product, mul};
+use crate::format::Format;
+use crate::format::two_to;
+use crate::oracle::{draws, edges};
 
 const NEG: u32 = 1 << 31;
 const INF: u32 = 0x7f80_0000;
@@ -18,7 +18,7 @@ fn moderate(x: u64) -> f32 {
 
 /// Hashes of all results of an NVIDIA H200 (`python/suite/silicon`). Sine and cosine include PTX's multiplication that
 /// converts radians to turns.
-const RECORDED: &[u8] = include_bytes!("../../../tests/sm/silicon/mufu.hash");
+const RECORDED: &[u8] = include_bytes!("mufu.hash");
 const BLOCKS: u32 = 4096;
 
 /// Compares the results of one of every `step` blocks of 2^20 inputs. Each function gets other blocks.

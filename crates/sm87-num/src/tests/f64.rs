@@ -1,5 +1,5 @@
 use super::*;
-use crate::num::oracle::{draws, edges, product, rounds_to, value, zero_sum};
+use crate::oracle::{draws, edges, product, rounds_to, value, zero_sum};
 
 const F: Format = Format::F64;
 

@@ -36,6 +36,7 @@ impl Grain {
     }
 
     /// The column of a field's stored element, counted from the field's first column.
+    #[inline]
     fn column(self, field: u32, element: usize) -> usize {
         let of_two = |n: usize| (field >> (2 * n) & 3) as usize;
         match self {
@@ -47,6 +48,7 @@ impl Grain {
 
     /// The columns of the `depth` stored elements of row `row`.
     #[must_use]
+    #[inline]
     pub fn columns(self, metadata: &Fragment, selector: usize, row: usize, depth: usize) -> [usize; 64] {
         let (quad, lower) = (row % 8 * 4, row / 8);
         let fields = depth / self.stored();

@@ -1,7 +1,7 @@
 use super::*;
-use crate::num::format::Format;
-use crate::num::format::two_to;
-use crate::num::oracle::{draws, edges, fields, product, rounds_to, value, zero_sum};
+use crate::format::Format;
+use crate::format::two_to;
+use crate::oracle::{draws, edges, fields, product, rounds_to, value, zero_sum};
 
 const F: Format = Format::F32;
 
@@ -235,7 +235,7 @@ fn fast_division_is_correct_where_allowed() {
         if !check_division(a, b) {
             let m = Mode::default();
             let neg = |x| modify(x, false, true);
-            let r = crate::num::mufu::mufu(crate::num::mufu::Function::Rcp, b);
+            let r = crate::mufu::mufu(crate::mufu::Function::Rcp, b);
             let e = fma(neg(b), r, 1f32.to_bits(), m, false);
             let r = fma(r, e, r, m, false);
             let q = fma(a, r, 0, m, false);
@@ -288,7 +288,7 @@ fn scaled_products_round_once() {
     let a = 0x0080_0005;
     let got = mul(a, 1f32.to_bits(), Mode::default(), Product { fmz: false, scale: -3 });
     let (_, significand, exponent) = fields(F, a.into());
-    let exact = crate::num::oracle::Fixed::new(false, significand, exponent - 3);
+    let exact = crate::oracle::Fixed::new(false, significand, exponent - 3);
     assert!(rounds_to(F, &exact, Round::Rn, got.into(), false));
 }
 

@@ -1,6 +1,6 @@
 use super::*;
-use crate::num::format::two_to;
-use crate::num::oracle::{Draw, draws, edges, fields, product, rounds_to, value, zero_sum};
+use crate::format::two_to;
+use crate::oracle::{Draw, draws, edges, fields, product, rounds_to, value, zero_sum};
 
 const KINDS: [Kind; 2] = [Kind::F16, Kind::Bf16];
 

@@ -84,7 +84,7 @@ pub(super) fn narrow_odd(x: f64) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::num::format::two_to;
+    use crate::format::two_to;
 
     #[test]
     fn field_codes() {

@@ -1,6 +1,6 @@
 //! The arithmetic of sm_87: pure functions on register bits, one lane at a time.
 //!
-//! This module knows no instruction word, no register file and no memory. Modifiers are plain values, which a decoder
+//! This crate knows no instruction word, no register file and no memory. Modifiers are plain values, which a decoder
 //! determines once. Operands and results are raw bits (`u32`, or `u64` for a pair of registers). Every function has a
 //! result for all inputs. All of it is inlined, so handlers that pass constants become plain vector code.
 //!
