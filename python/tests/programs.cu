@@ -1,9 +1,10 @@
-// Ten programs with <<<...>>>, each in a process of its own: the argument names one. test_cuda_programs.py compiles this file twice, with NVRTC
+// Twelve programs with <<<...>>>, each in a process of its own: the argument names one. test_cuda_programs.py compiles this file twice, with NVRTC
 // for the GPU and with clang for the CPU. Each program computes its results on the CPU too, and prints "right" if both have the same.
 #ifdef __CUDACC_RTC__
 #include <cooperative_groups.h>
 #else
 // What clang has to know of CUDA, because NVIDIA's headers say it to NVIDIA's compiler alone. The CPU executes none of the functions of the GPU.
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <device_launch_parameters.h>
 extern "C" unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream = nullptr);
@@ -305,9 +306,190 @@ static bool parameters() {
     return true;
 }
 
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"  // copies of bytes to and from arrays
+// Arrays come back as they were copied: rows at a place, bytes that go on in the next row, boxes of elements, and from array to array.
+static bool arrays() {
+    const int width = 37, height = 11, all = width * height;
+    std::vector<float2> from(all + width), got(all + width);
+    for (int i = 0; i < all + width; i++) from[i] = {float(i), float(-i)};
+    auto same = [](const float2 &a, const float2 &b) { return a.x == b.x && a.y == b.y; };
+    const size_t one = sizeof(float2), row = width * one;
+    const auto in = cudaMemcpyHostToDevice, out = cudaMemcpyDeviceToHost, between = cudaMemcpyDeviceToDevice;
+    cudaChannelFormatDesc pairs = cudaCreateChannelDesc(32, 32, 0, 0, cudaChannelFormatKindFloat), read;
+    cudaArray_t first, second, box;
+    OK(cudaMallocArray(&first, &pairs, width, height));
+    OK(cudaMallocArray(&second, &pairs, width, height, cudaArraySurfaceLoadStore));
+    cudaExtent size;
+    unsigned flags;
+    OK(cudaArrayGetInfo(&read, &size, &flags, second));
+    SAME(size.width, size_t(width)); SAME(size.height, size_t(height)); SAME(size.depth, 0u); SAME(flags, unsigned(cudaArraySurfaceLoadStore));
+    SAME(memcmp(&read, &pairs, sizeof read), 0);
+    // Rows of a pitch to a place, and from it.
+    OK(cudaMemcpy2DToArray(first, 0, 0, from.data(), row, row, height, in));
+    OK(cudaMemcpy2DFromArray(got.data(), row, first, 5 * one, 2, 9 * one, 4, out));
+    for (int y = 0; y < 4; y++) for (int x = 0; x < 9; x++) SAME(same(got[y * width + x], from[(y + 2) * width + x + 5]), true);
+    // Bytes over the ends of rows: the rest of one, whole ones, and the beginning of one.
+    OK(cudaMemcpyArrayToArray(second, 0, 0, first, 0, 0, all * one, between));
+    OK(cudaMemcpyToArray(second, 30 * one, 1, from.data(), (7 + 3 * width + 2) * one, in));
+    OK(cudaMemcpyFromArray(got.data(), second, 2 * one, 1, (28 + 3 * width + 9 + 20) * one, cudaMemcpyDefault));
+    for (int i = 0; i < 28 + 3 * width + 29; i++) {
+        const int place = width + 2 + i, first_new = width + 30, new_ones = 7 + 3 * width + 2;
+        SAME(same(got[i], from[place >= first_new && place < first_new + new_ones ? place - first_new : place]), true);
+    }
+    OK(cudaMemcpyArrayToArray(second, 36 * one, 3, first, 3 * one, 5, (2 * width + 1) * one, between));
+    OK(cudaMemcpyFromArray(got.data(), second, 36 * one, 3, (2 * width + 1) * one, out));
+    for (int i = 0; i < 2 * width + 1; i++) SAME(same(got[i], from[5 * width + 3 + i]), true);
+    OK(cudaMemcpy2DArrayToArray(second, 4 * one, 4, first, 0, 0, 3 * one, 3, between));
+    // In a stream, and in a graph that a capture makes of it.
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t made;
+    OK(cudaStreamCreate(&stream));
+    OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    OK(cudaMemcpy2DFromArrayAsync(got.data(), row, second, 0, 4, row, 3, out, stream));
+    OK(cudaStreamEndCapture(stream, &graph));
+    OK(cudaGraphInstantiate(&made, graph, 0));
+    OK(cudaGraphLaunch(made, stream));
+    OK(cudaStreamSynchronize(stream));
+    for (int y = 0; y < 3; y++) for (int x = 0; x < 3; x++) SAME(same(got[y * width + 4 + x], from[y * width + x]), true);
+    // A box counts in elements where an array is in the copy.
+    OK(cudaMalloc3DArray(&box, &pairs, make_cudaExtent(8, 5, 4)));
+    cudaMemcpy3DParms parts = {};
+    parts.srcPtr = make_cudaPitchedPtr(from.data(), 8 * one, 8, 5);
+    parts.dstArray = box, parts.extent = make_cudaExtent(8, 5, 2), parts.dstPos = make_cudaPos(0, 0, 2), parts.kind = in;
+    OK(cudaMemcpy3D(&parts));
+    cudaMemcpy3DParms back = {};
+    back.srcArray = box, back.srcPos = make_cudaPos(3, 1, 2), back.extent = make_cudaExtent(4, 3, 2), back.kind = out;
+    back.dstPtr = make_cudaPitchedPtr(got.data(), 4 * one, 4, 3);
+    OK(cudaMemcpy3DAsync(&back, stream));
+    OK(cudaStreamSynchronize(stream));
+    for (int i = 0; i < 24; i++) SAME(same(got[i], from[i / 12 * 40 + (i / 4 % 3 + 1) * 8 + i % 4 + 3]), true);
+    cudaMemcpy3DPeerParms peers = {};
+    peers.srcArray = box, peers.srcPos = make_cudaPos(0, 0, 2), peers.dstArray = first, peers.extent = make_cudaExtent(8, 5, 1);
+    OK(cudaMemcpy3DPeer(&peers));
+    OK(cudaMemcpyFromArray(got.data(), first, 0, 1, 8 * one, out));
+    for (int x = 0; x < 8; x++) SAME(same(got[x], from[8 + x]), true);
+    // What cannot be.
+    SAME(cudaMemcpy2DToArray(first, 0, 0, from.data(), row, row, height, out), cudaErrorInvalidMemcpyDirection);
+    SAME(cudaMemcpyFromArray(got.data(), first, 0, 0, one, cudaMemcpyHostToHost), cudaErrorInvalidMemcpyDirection);
+    SAME(cudaMemcpyFromArray(got.data(), first, 0, height - 1, row + one, out), cudaErrorInvalidValue);
+    SAME(cudaMemcpyToArray(first, row, 0, from.data(), one, in), cudaErrorInvalidValue);
+    back.kind = in;
+    SAME(cudaMemcpy3D(&back), cudaErrorInvalidMemcpyDirection);
+    cudaChannelFormatDesc three = cudaCreateChannelDesc(8, 8, 8, 0, cudaChannelFormatKindUnsigned);
+    SAME(cudaMallocArray(&second, &three, 8, 8), cudaErrorInvalidChannelDescriptor);
+    three = cudaCreateChannelDesc(8, 16, 0, 0, cudaChannelFormatKindUnsigned);
+    SAME(cudaMallocArray(&second, &three, 8, 8), cudaErrorInvalidChannelDescriptor);
+    // Each format is the driver's, and comes back as it was given.
+    CUresult (*described)(CUDA_ARRAY3D_DESCRIPTOR *, CUarray) = nullptr;
+    OK(cudaGetDriverEntryPointByVersion("cuArray3DGetDescriptor", reinterpret_cast<void **>(&described), 12000, cudaEnableDefault, nullptr));
+    static const struct { cudaChannelFormatKind kind; int bits, channels; CUarray_format format; } FORMATS[] = {
+        {cudaChannelFormatKindSigned, 8, 1, CU_AD_FORMAT_SIGNED_INT8}, {cudaChannelFormatKindSigned, 16, 2, CU_AD_FORMAT_SIGNED_INT16},
+        {cudaChannelFormatKindSigned, 32, 4, CU_AD_FORMAT_SIGNED_INT32}, {cudaChannelFormatKindUnsigned, 8, 4, CU_AD_FORMAT_UNSIGNED_INT8},
+        {cudaChannelFormatKindUnsigned, 16, 1, CU_AD_FORMAT_UNSIGNED_INT16}, {cudaChannelFormatKindUnsigned, 32, 2, CU_AD_FORMAT_UNSIGNED_INT32},
+        {cudaChannelFormatKindFloat, 16, 4, CU_AD_FORMAT_HALF}, {cudaChannelFormatKindFloat, 32, 1, CU_AD_FORMAT_FLOAT},
+#define NORMALIZED(bits, channels) \
+        {cudaChannelFormatKindUnsignedNormalized##bits##X##channels, bits, channels, CU_AD_FORMAT_UNORM_INT##bits##X##channels}, \
+        {cudaChannelFormatKindSignedNormalized##bits##X##channels, bits, channels, CU_AD_FORMAT_SNORM_INT##bits##X##channels}
+        NORMALIZED(8, 1), NORMALIZED(8, 2), NORMALIZED(8, 4), NORMALIZED(16, 1), NORMALIZED(16, 2), NORMALIZED(16, 4)};
+    for (auto &each : FORMATS) {
+        const int bits = each.bits, two = each.channels > 1 ? bits : 0, four = each.channels > 2 ? bits : 0;
+        cudaChannelFormatDesc wanted = cudaCreateChannelDesc(bits, two, four, four, each.kind);
+        CUDA_ARRAY3D_DESCRIPTOR driver;
+        OK(cudaMallocArray(&second, &wanted, 16));
+        OK(cudaGetChannelDesc(&read, second));
+        SAME(memcmp(&read, &wanted, sizeof read), 0);
+        SAME(described(&driver, CUarray(second)), CUDA_SUCCESS);
+        SAME(driver.Format, each.format); SAME(driver.NumChannels, unsigned(each.channels)); SAME(driver.Height, 0u);
+        OK(cudaFreeArray(second));
+    }
+    cudaMipmappedArray_t levels;
+    OK(cudaMallocMipmappedArray(&levels, &pairs, make_cudaExtent(32, 8, 0), 3));
+    OK(cudaGetMipmappedArrayLevel(&second, levels, 2));
+    OK(cudaArrayGetInfo(nullptr, &size, nullptr, second));
+    SAME(size.width, 8u); SAME(size.height, 2u);
+    OK(cudaFreeMipmappedArray(levels));
+    OK(cudaFreeArray(first));
+    SAME(cudaFreeArray(first), cudaErrorInvalidResourceHandle);
+    return true;
+}
+
+// A graph by hand whose nodes are made, read and changed by what describes a node of any type.
+static bool nodes() {
+    int values[4] = {1, 2, 3, 4}, others[4] = {9, 8, 7, 6}, *to, got[32], again[32];
+    OK(cudaMalloc(&to, sizeof got));
+    cudaGraph_t graph;
+    cudaGraphNode_t fills, runs, reads;
+    cudaGraphExec_t made;
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddMemcpyNodeToSymbol(&fills, graph, nullptr, 0, (const void *)weights, values, sizeof values, 0, cudaMemcpyHostToDevice));
+    void *arguments[] = {&to};
+    cudaGraphNodeParams node = {};
+    node.type = cudaGraphNodeTypeKernel;
+    node.kernel.func = (void *)weigh, node.kernel.gridDim = dim3(1), node.kernel.blockDim = dim3(32), node.kernel.kernelParams = arguments;
+#if CUDART_VERSION >= 13000
+    OK(cudaGraphAddNode(&runs, graph, &fills, nullptr, 1, &node));
+#else
+    OK(cudaGraphAddNode(&runs, graph, &fills, 1, &node));
+#endif
+    cudaGraphNodeParams copy = {};
+    copy.type = cudaGraphNodeTypeMemcpy;
+    copy.memcpy.copyParams.srcPtr = make_cudaPitchedPtr(to, sizeof got, sizeof got, 1);
+    copy.memcpy.copyParams.dstPtr = make_cudaPitchedPtr(got, sizeof got, sizeof got, 1);
+    copy.memcpy.copyParams.extent = make_cudaExtent(sizeof got, 1, 1), copy.memcpy.copyParams.kind = cudaMemcpyDeviceToHost;
+#if CUDART_VERSION >= 13000
+    OK(cudaGraphAddNode(&reads, graph, &runs, nullptr, 1, &copy));
+#else
+    OK(cudaGraphAddNode(&reads, graph, &runs, 1, &copy));
+#endif
+    OK(cudaGraphInstantiate(&made, graph, 0));
+    OK(cudaGraphLaunch(made, nullptr));
+    OK(cudaDeviceSynchronize());
+    for (int i = 0; i < 32; i++) SAME(got[i], values[i & 3] * 10 + 5);
+    // As they are read.
+    cudaKernelNodeParams kernel;
+    OK(cudaGraphKernelNodeGetParams(runs, &kernel));
+    SAME(kernel.func, (void *)weigh); SAME(kernel.blockDim.x, 32u); SAME(*static_cast<int **>(kernel.kernelParams[0]), to);
+    cudaMemcpy3DParms described;
+    OK(cudaGraphMemcpyNodeGetParams(reads, &described));
+    SAME(described.srcPtr.ptr, (void *)to); SAME(described.dstPtr.ptr, (void *)got); SAME(described.extent.width, sizeof got);
+    SAME(described.kind, cudaMemcpyDeviceToHost); SAME(described.srcArray, nullptr);
+#if CUDART_VERSION >= 13020
+    memset(&node, 0xFF, sizeof node);
+    OK(cudaGraphNodeGetParams(reads, &node));
+    SAME(node.type, cudaGraphNodeTypeMemcpy); SAME(memcmp(&node.memcpy.copyParams, &described, sizeof described), 0);
+    OK(cudaGraphNodeGetParams(runs, &node));
+    SAME(node.kernel.func, (void *)weigh); SAME(node.kernel.functionType, cudaKernelFunctionTypeDeviceEntry);
+#endif
+    // As they are changed, in the executable graph and in the graph.
+    OK(cudaGraphExecMemcpyNodeSetParamsToSymbol(made, fills, (const void *)weights, others, sizeof others, 0, cudaMemcpyHostToDevice));
+    copy.memcpy.copyParams.dstPtr.ptr = again;
+    OK(cudaGraphExecNodeSetParams(made, reads, &copy));
+    OK(cudaGraphLaunch(made, nullptr));
+    OK(cudaDeviceSynchronize());
+    for (int i = 0; i < 32; i++) SAME(again[i], others[i & 3] * 10 + 5);
+    OK(cudaGraphMemcpyNodeSetParams1D(fills, to, others, 4, cudaMemcpyHostToDevice));
+    OK(cudaGraphMemcpyNodeSetParamsFromSymbol(reads, again, (const void *)weights, sizeof(int), sizeof(int), cudaMemcpyDeviceToHost));
+    SAME(cudaGraphMemcpyNodeSetParamsFromSymbol(reads, again, (const void *)weights, 32, 0, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+    OK(cudaGraphExecDestroy(made));
+    OK(cudaGraphInstantiate(&made, graph, 0));
+    OK(cudaGraphLaunch(made, nullptr));
+    OK(cudaDeviceSynchronize());
+    SAME(again[0], 8);  // the second of the weights, which the run before left there
+    cudaLaunchAttributeValue value = {};
+    value.priority = -1;
+    OK(cudaGraphKernelNodeSetAttribute(runs, cudaLaunchAttributePriority, &value));
+    value.priority = 7;
+    OK(cudaGraphKernelNodeGetAttribute(runs, cudaLaunchAttributePriority, &value));
+    SAME(value.priority, -1);
+    OK(cudaGraphDebugDotPrint(graph, "/dev/null", cudaGraphDebugDotFlagsVerbose));
+    return true;
+}
+
 static const struct { const char *name; bool (*program)(); } PROGRAMS[] = {
     {"adds", adds}, {"symbols", symbols}, {"products", products}, {"transposes", transposes}, {"counts", counts}, {"sums", sums},
-    {"meets", meets}, {"streams", streams}, {"graphs", graphs}, {"parameters", parameters},
+    {"meets", meets}, {"streams", streams}, {"graphs", graphs}, {"parameters", parameters}, {"arrays", arrays},
+    {"nodes", nodes},
 };
 
 int main(int, char **arguments) {

@@ -29,7 +29,7 @@ pub const INVALID_DEVICE: u32 = 101;
 /// cudaErrorNotSupported.
 pub const NOT_SUPPORTED: u32 = 801;
 /// cudaErrorUnknown.
-const UNKNOWN: u32 = 999;
+pub const UNKNOWN: u32 = 999;
 /// The runtime ends, or the thread.
 pub const UNLOADING: u32 = 4;
 
@@ -168,6 +168,9 @@ impl Slot {
             [a, b, c, d, e, f, g] => with!(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize),
             [a, b, c, d, e, f, g, h] => {
                 with!(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize, h: usize)
+            }
+            [a, b, c, d, e, f, g, h, i] => {
+                with!(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize, h: usize, i: usize)
             }
             [a, b, c, d, e, f, g, h, i, j] => {
                 with!(a: usize, b: usize, c: usize, d: usize, e: usize, f: usize, g: usize, h: usize, i: usize, j: usize)

@@ -74,6 +74,11 @@ pub fn kernel(function: usize) -> Answer<usize> {
     Ok(kernel)
 }
 
+/// The function of the program whose kernel of the driver this is, if it has one.
+pub fn function_of(kernel: usize) -> Option<usize> {
+    registry(|all| all.kernels.iter().find(|(_, known)| **known == kernel).map(|(function, _)| *function))
+}
+
 /// Address and size of a variable of the program.
 pub fn variable(symbol: usize) -> Answer<(usize, usize)> {
     let Some(entity) = registry(|all| all.variables.get(&symbol).cloned()) else { return Err(INVALID_SYMBOL) };
@@ -412,48 +417,6 @@ pub mod rows {
 
     pub fn cudaOccupancyAvailableDynamicSMemPerBlock([to, function, blocks, block]: [usize; 4]) -> Answer {
         cu!("cuOccupancyAvailableDynamicSMemPerBlock", to, kernel(function)?, blocks, block)
-    }
-
-    /// `cudaKernelNodeParams`: the driver's has the kernel at the place of the function.
-    fn node(parameters: usize) -> Answer<[u64; 7]> {
-        let mut words: [u64; 7] = get(parameters)?;
-        words[0] = kernel(words[0] as usize)? as u64;
-        Ok(words)
-    }
-
-    pub fn cudaGraphAddKernelNode([to, graph, dependencies, count, parameters]: [usize; 5]) -> Answer {
-        let words = node(parameters)?;
-        cu!("cuGraphAddKernelNode", to, graph, dependencies, count, words.as_ptr())
-    }
-
-    pub fn cudaGraphKernelNodeSetParams([one, parameters]: [usize; 2]) -> Answer {
-        let words = node(parameters)?;
-        cu!("cuGraphKernelNodeSetParams", one, words.as_ptr())
-    }
-
-    pub fn cudaGraphExecKernelNodeSetParams([graph, one, parameters]: [usize; 3]) -> Answer {
-        let words = node(parameters)?;
-        cu!("cuGraphExecKernelNodeSetParams", graph, one, words.as_ptr())
-    }
-
-    pub fn cudaGraphAddDependencies_12([graph, from, to, count]: [usize; 4]) -> Answer {
-        cu!("cuGraphAddDependencies_v2", graph, from, to, 0, count)
-    }
-
-    pub fn cudaGraphRemoveDependencies_12([graph, from, to, count]: [usize; 4]) -> Answer {
-        cu!("cuGraphRemoveDependencies_v2", graph, from, to, 0, count)
-    }
-
-    pub fn cudaGraphGetEdges_12([graph, from, to, count]: [usize; 4]) -> Answer {
-        cu!("cuGraphGetEdges_v2", graph, from, to, 0, count)
-    }
-
-    pub fn cudaGraphNodeGetDependencies_12([one, list, count]: [usize; 3]) -> Answer {
-        cu!("cuGraphNodeGetDependencies_v2", one, list, 0, count)
-    }
-
-    pub fn cudaGraphNodeGetDependentNodes_12([one, list, count]: [usize; 3]) -> Answer {
-        cu!("cuGraphNodeGetDependentNodes_v2", one, list, 0, count)
     }
 
     pub fn cudaStreamUpdateCaptureDependencies_12([stream, list, count, flags]: [usize; 4]) -> Answer {

@@ -7,9 +7,11 @@
 
 #[macro_use]
 mod calls;
+mod arrays;
 mod device;
 mod images;
 mod memory;
+mod nodes;
 
 /// One exported function.
 pub struct Function {
@@ -35,9 +37,11 @@ mod exports {
 
 mod rows {
     //! The functions that the build script names.
+    pub use crate::arrays::rows::*;
     pub use crate::device::rows::*;
     pub use crate::images::rows::*;
     pub use crate::memory::rows::*;
+    pub use crate::nodes::rows::*;
 }
 
 mod numbers {
