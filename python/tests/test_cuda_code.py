@@ -378,3 +378,36 @@ with driver.context():
     done = subprocess.run([sys.executable, "-c", program], cwd=pathlib.Path(__file__).parent, env=env, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, f"{INVALID_IMAGE}\n"), done.stderr
     assert "libcuda of libtegrarm: cuModuleLoadData: CUDA_ERROR_INVALID_IMAGE: " in done.stderr
+
+
+LOADS = """
+import ctypes, sys
+import cuda, cuda_driver as driver
+from cuda_driver import code, out
+library = ctypes.c_uint64()
+def load(image):
+    return code("cuLibraryLoadData", ctypes.byref(library), image, None, None, ctypes.c_uint(0), None, None, ctypes.c_uint(0))
+image = cuda.compiled(driver.SOURCE)
+broken = image[:18] + bytes([1, 0]) + image[20:]  # for another machine, which loading finds
+driver.library()
+mode = out("cuModuleGetLoadingMode", kind=ctypes.c_uint)
+early = load(broken)  # there is no context yet
+in_a_new_one = code("cuCtxCreate_v2", ctypes.byref(ctypes.c_uint64()), ctypes.c_uint(0), ctypes.c_int(0))
+primary = code("cuDevicePrimaryCtxRetain", ctypes.byref(ctypes.c_uint64()), ctypes.c_int(0))
+driver.call("cuLibraryUnload", library.value)
+with driver.context():
+    late = load(broken)
+    assert load(image) == 0
+    driver.launch(out("cuLibraryGetKernel", library.value, b"add"), 1, 1, 0, driver.array(driver.numpy.zeros(1)), 1.0, ctypes.c_int(1))
+    driver.call("cuCtxSynchronize")
+print(mode, early, in_a_new_one, primary, late)
+"""
+
+
+@pytest.mark.parametrize("mode,said", [("EAGER", "1 0 200 200 200"), ("LAZY", "2 0 0 0 0"), (None, "2 0 0 0 0")])
+def test_libraries_are_loaded_when_they_are_needed_or_at_once(mode: str | None, said: str) -> None:
+    """CUDA_MODULE_LOADING decides, as in NVIDIA's driver: at once, broken code is an error of whoever makes the library or the context."""
+    env = {name: value for name, value in os.environ.items() if name != "CUDA_MODULE_LOADING"}
+    env |= {"TEGRARM_LOG": "off"} | ({"CUDA_MODULE_LOADING": mode} if mode else {})
+    done = subprocess.run([sys.executable, "-c", LOADS], cwd=pathlib.Path(__file__).parent, env=env, capture_output=True, text=True)
+    assert done.stdout.split() == said.split(), done.stderr

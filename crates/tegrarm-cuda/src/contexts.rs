@@ -7,6 +7,7 @@ use crate::capturing;
 use crate::context::{CONTEXTS, Context, PRIMARY, context, current, current_handle};
 use crate::device::check_device;
 use crate::events;
+use crate::libraries;
 use crate::modules;
 use crate::numbers::*;
 use crate::pointers::Ptr;
@@ -100,6 +101,10 @@ pub mod rows {
         pctx.present("pctx")?;
         check_flags(flags)?;
         let context = Context::make(flags, version, false)?;
+        if let Err(error) = libraries::enter(context.handle) {
+            end(context.handle)?;
+            return Err(error);
+        }
         stack::change(|stack| stack.push(context.on_stack.clone()));
         pctx.set(context.handle, "pctx")
     }
@@ -193,7 +198,12 @@ pub mod rows {
         check_device(dev)?;
         pctx.present("pctx")?;
         let mut primary = PRIMARY.lock();
-        pctx.set(primary.retain()?, "pctx")
+        let handle = primary.retain()?;
+        if let Err(error) = libraries::enter(handle) {
+            primary.users -= 1;
+            return if primary.users == 0 { end(handle).and(Err(error)) } else { Err(error) };
+        }
+        pctx.set(handle, "pctx")
     }
 
     pub fn cuDevicePrimaryCtxRelease_v2(dev: i32) -> Answer {

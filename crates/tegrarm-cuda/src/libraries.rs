@@ -48,6 +48,16 @@ impl Library {
         Ok(made)
     }
 
+    /// Ends its modules.
+    fn unload(&self) -> Answer {
+        for (context, module) in self.modules.lock().drain(..) {
+            if CONTEXTS.find(context).is_some() && MODULES.find(module).is_some() {
+                modules::unload(module)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The handle of the kernel with this name.
     fn kernel(&self, library: usize, name: &str) -> Answer<usize> {
         let mut kernels = self.kernels.lock();
@@ -79,7 +89,24 @@ impl LibraryKernel {
 
 fn load(bytes: Vec<u8>) -> Answer<usize> {
     let names = fatbin::kernels(&bytes);
-    LIBRARIES.add(Arc::new(Library { cubin: bytes, names, modules: Mutex::default(), kernels: Mutex::default() }))
+    let made = Arc::new(Library { cubin: bytes, names, modules: Mutex::default(), kernels: Mutex::default() });
+    if modules::loads_at_once() {
+        let mut alive = CONTEXTS.all().into_iter().filter(|context| context.alive().is_ok());
+        if let Err(error) = alive.try_for_each(|context| made.module(&context).map(drop)) {
+            made.unload()?;
+            return Err(error);
+        }
+    }
+    LIBRARIES.add(made)
+}
+
+/// Loads all libraries in a new context, if they are loaded at once.
+pub fn enter(context: usize) -> Answer {
+    if modules::loads_at_once() {
+        let context = CONTEXTS.get(context)?;
+        LIBRARIES.all().into_iter().try_for_each(|library| library.module(&context).map(drop))?;
+    }
+    Ok(())
 }
 
 /// The function of a kernel in the current context, or in the primary context's if none is current.
@@ -173,12 +200,7 @@ pub mod rows {
         for (_, kernel) in gone.kernels.lock().drain(..) {
             let _ = KERNELS.remove(kernel);
         }
-        for (context, module) in gone.modules.lock().drain(..) {
-            if CONTEXTS.find(context).is_some() && MODULES.find(module).is_some() {
-                modules::unload(module)?;
-            }
-        }
-        Ok(())
+        gone.unload()
     }
 
     pub fn cuLibraryGetKernel(kernel: Ptr<usize>, library: usize, name: Ptr<c_char>) -> Answer {

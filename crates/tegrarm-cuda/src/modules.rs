@@ -12,7 +12,7 @@ use crate::numbers::*;
 use crate::pointers::Ptr;
 use crate::result::{Answer, Error, fail};
 use std::ffi::{CString, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tegrarm_lock::Mutex;
 
 /// All modules.
@@ -33,6 +33,13 @@ pub struct Module {
     /// The variables that were asked for: the name, the address and the size.
     variables: Mutex<Vec<(String, u64, u64)>>,
     loaded: kernels::Module,
+}
+
+/// Whether every context loads a library at once: CUDA_MODULE_LOADING is EAGER. Otherwise it does so when it needs the library. A module is
+/// loaded whole by the function that makes it, so that both are the same for it.
+pub fn loads_at_once() -> bool {
+    static AT_ONCE: OnceLock<bool> = OnceLock::new();
+    *AT_ONCE.get_or_init(|| std::env::var_os("CUDA_MODULE_LOADING").is_some_and(|mode| mode == "EAGER"))
 }
 
 /// Machine code of an image, which is compiled if it is PTX.
@@ -218,6 +225,6 @@ pub mod rows {
     }
 
     pub fn cuModuleGetLoadingMode(mode: Ptr<u32>) -> Answer {
-        mode.set(CU_MODULE_EAGER_LOADING, "mode")
+        mode.set(if loads_at_once() { CU_MODULE_EAGER_LOADING } else { CU_MODULE_LAZY_LOADING }, "mode")
     }
 }
