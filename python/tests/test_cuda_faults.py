@@ -60,6 +60,20 @@ def test_a_fault_has_cudas_result_until_its_context_ends(name: str, result: int)
         assert (read(array(numpy.arange(4)), numpy.zeros(4, int)) == numpy.arange(4)).all(), "another context works"
 
 
+def test_a_kernel_without_end_is_stopped_when_another_context_waits() -> None:
+    """It is nvgpu's context-switch timeout. A kernel that nobody waits for is not stopped, on a Jetson or here."""
+    with driver.context() as first:
+        endless = driver.function(driver.module('extern "C" __global__ void spins(volatile int *p) { while (!*p); }'), "spins")
+        driver.launch(endless, 1, 32, 0, array(numpy.zeros(1, numpy.int32)))
+        with driver.context():
+            memory = array(numpy.zeros(4, numpy.float32))
+            driver.launch(driver.function(driver.module(), "add"), 1, 4, 0, memory, 1.0, ctypes.c_int(4))
+            assert (read(memory, numpy.zeros(4, numpy.float32)) == 1).all(), "the other context goes on"
+        call("cuCtxSetCurrent", first)
+        assert code("cuCtxSynchronize") == 702
+        assert code("cuMemAlloc_v2", ctypes.byref(ctypes.c_uint64()), 64) == 702
+
+
 def said(program: str, level: str | None) -> str:
     """What a program of its own writes to standard error. It must end with status 0."""
     env = {name: value for name, value in os.environ.items() if name != "TEGRARM_LOG"} | ({"TEGRARM_LOG": level} if level else {})

@@ -384,3 +384,51 @@ fn of_thread(context: &Arc<Context>) -> Answer<Arc<Stream>> {
         Ok(stream)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// The errors of warps are those that docs/hardware/nvgpu-faults.md lists, of which the virtual Orin makes some only.
+    #[test]
+    fn each_fault_has_cudas_result() {
+        let of = |cause, warp_error| result_of(&Fault { cause, warp_error, sentence: String::new() });
+        let page = include_str!("../../../docs/hardware/nvgpu-faults.md");
+        let table = page.split_once("| code | meaning |").and_then(|(_, rest)| rest.split_once("\n\n")).unwrap().0;
+        let cells: Vec<&str> = table.split('|').map(|cell| cell.trim().trim_matches('*')).collect();
+        let mut errors = HashMap::new();
+        for pair in cells.windows(2).filter(|pair| pair[0].starts_with("0x")) {
+            let codes = pair[0].split(", ").map(|code| u32::from_str_radix(&code[2..], 16).unwrap());
+            errors.extend(codes.map(|code| (code, pair[1])));
+        }
+        assert_eq!(errors.len(), 16, "{errors:?}");
+        for (code, meaning) in errors {
+            let expected = match meaning {
+                "API stack error" => CUDA_ERROR_HARDWARE_STACK_ERROR,
+                "misaligned PC" | "PC overflow" => CUDA_ERROR_INVALID_PC,
+                "misaligned register" | "register out of range" => CUDA_ERROR_ILLEGAL_INSTRUCTION,
+                _ if meaning.starts_with("illegal instruction") => CUDA_ERROR_ILLEGAL_INSTRUCTION,
+                "misaligned address" => CUDA_ERROR_MISALIGNED_ADDRESS,
+                "invalid address space" => CUDA_ERROR_INVALID_ADDRESS_SPACE,
+                _ if meaning.starts_with("texture") || meaning == "arrive" => CUDA_ERROR_LAUNCH_FAILED,
+                "address out of range" | "invalid constant address (LDC)" | "MMU fault" | "MMU nack" => {
+                    CUDA_ERROR_ILLEGAL_ADDRESS
+                }
+                other => panic!("{other}: a new row of the table"),
+            };
+            assert_eq!(of(2, code), expected, "{code:#x}: {meaning}");
+            // Only the low half of the register is the error.
+            assert_eq!(of(2, code | 0x24_0000), expected, "{code:#x}: {meaning}");
+        }
+        let results = [of(1, 0), of(3, 0), of(4, 0), of(5, 0), of(8, 0)];
+        let by_cause = [
+            CUDA_ERROR_ILLEGAL_ADDRESS,
+            CUDA_ERROR_LAUNCH_FAILED,
+            CUDA_ERROR_LAUNCH_TIMEOUT,
+            CUDA_ERROR_LAUNCH_FAILED,
+            CUDA_ERROR_ASSERT,
+        ];
+        assert_eq!(results, by_cause);
+    }
+}
