@@ -94,7 +94,7 @@ test-cudart: build venv $(NVCC)/.installed  ## a program that NVIDIA's nvcc comp
 $(NVCC)/.installed:
 	$(PYTHON) -m venv $(NVCC)
 	$(NVCC)/bin/python -m $(PIP) install nvidia-cuda-nvcc==13.* nvidia-cuda-crt==13.* nvidia-nvvm==13.* nvidia-cuda-runtime==13.* nvidia-cuda-cccl==13.* nvidia-cuda-profiler-api==13.* \
-		nvidia-nvjitlink==13.*
+		nvidia-nvjitlink==13.* nvidia-nvtx==13.*
 	@touch $@
 
 # The programs of cuda-samples that use the runtime, compiled by `tegrarm nvcc`: SAMPLES names the checkout, ARGS="vectorAdd scan" takes some.

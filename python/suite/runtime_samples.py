@@ -3,7 +3,8 @@
 The sources stay as they are, and so does the checkout: `make test-samples SAMPLES=CHECKOUT`. `tegrarm nvcc` compiles them, with the options
 of each CMakeLists.txt. What needs graphics, textures or a library is left out and counted by its reason. A sample that fails without
 a row in KNOWN fails the run, and so does a row that nothing needs. samples.py has the programs of the driver interface. `--write` puts the
-results into the table of docs/cudart.md, which keeps those of samples that did not run.
+results into the table of docs/cudart.md, which keeps those of samples that did not run: the seconds are those of the processor, and the
+engine's share is of them.
 
 usage: runtime_samples.py --cache FOLDER [--write FILE] CHECKOUT [NAME...]
 """
@@ -14,10 +15,12 @@ import dataclasses
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 WAIVED = 2  # the status of a sample that finds that it cannot run here
 # What a sample needs that is not here: words of its CMakeLists.txt, and words of its sources.
@@ -49,6 +52,19 @@ SAYS_IT_FAILED = re.compile(r"^.*\b(Test failed|Result = FAIL|FAILED)\b.*$", re.
 # A launch that did not come about, in the words of the libraries.
 LOST = re.compile(r"libcud\w+ of libtegrarm: (cu(?:da)?Launch\w+: CUDA_ERROR.*)")
 REFUSAL = re.compile(r"libcud\w+ of libtegrarm: (\w+ is refused.*)")
+
+
+# The engine's figures, which end with the processor's seconds of all kernels (TEGRARM_SIM_STATS).
+FIGURES = re.compile(r"^ *kernel at +launches.*\n(?:.*\n)*? +all +\d+ +\d+ +([\d.]+)\n", re.MULTILINE)
+
+
+class Row(NamedTuple):
+    """A sample in the table: how it ended, why it is not passed, the processor's seconds, and the engine's share of them."""
+
+    state: str
+    why: str = ""
+    seconds: str = ""
+    share: str = ""
 
 
 @dataclasses.dataclass
@@ -97,22 +113,35 @@ def build(sample: Sample, checkout: pathlib.Path, folder: pathlib.Path) -> None:
     subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, cwd=folder)
 
 
-def run(sample: Sample, checkout: pathlib.Path, cache: pathlib.Path, limit: int) -> tuple[str, str]:
-    """How a sample ended, and the last thing that it said."""
+def run(sample: Sample, checkout: pathlib.Path, cache: pathlib.Path, limit: int) -> tuple[str, str, str, str]:
+    """How a sample ended, the last thing that it said, the seconds of the processor, and the engine's share of them."""
     folder = cache / sample.name
     try:
         build(sample, checkout, folder)
     except subprocess.CalledProcessError as failed:
         error = re.search(r".*(error|lacks|undefined).*(\n.*)?", failed.stderr)
-        return "not built", (error[0] if error else failed.stderr.strip()[-200:]).replace("\n", " ").replace(f"{checkout}/", "")
+        return "not built", (error[0] if error else failed.stderr.strip()[-200:]).replace("\n", " ").replace(f"{checkout}/", ""), "", ""
+    before = used()
     try:
         done = subprocess.run([f"./{sample.name}"], cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit,
-                              stdin=subprocess.DEVNULL)
+                              stdin=subprocess.DEVNULL, env=os.environ | {"TEGRARM_SIM_STATS": "1"})
     except subprocess.TimeoutExpired:
-        return "not ended", f"it took more than {limit} seconds"
+        return "not ended", f"it took more than {limit} seconds", "", ""
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return verdict(done.returncode, done.stdout + done.stderr)
+    seconds, errors, engine = used() - before, *figures(done.stderr)
+    return *verdict(done.returncode, done.stdout + errors), f"{seconds:.1f}", f"{100 * engine / max(seconds, 0.01):.0f} %"
+
+
+def used() -> float:
+    """The seconds of the processor that ended children had."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def figures(errors: str) -> tuple[str, float]:
+    """What a sample wrote to standard error without the engine's figures, and the seconds of the engine."""
+    return FIGURES.sub("", errors), sum(float(seconds) for seconds in FIGURES.findall(errors))
 
 
 def verdict(status: int, said: str) -> tuple[str, str]:
@@ -131,28 +160,26 @@ def verdict(status: int, said: str) -> tuple[str, str]:
     return "failed", told[0].strip() if told else last
 
 
-def recorded(page: str) -> dict[str, tuple[str, str]]:
-    """The state and the cause of each sample in the table of a page."""
+def recorded(page: str) -> dict[str, Row]:
+    """The rows of the table of a page."""
     table = page.partition(STARTS)[2].partition(ENDS)[0]
-    found = re.findall(r"^\| ([a-z ]+) \| ([^|]*?) \| (`[^|]*) \|$", table, re.MULTILINE)
-    return {name: (state, why) for state, why, names in found for name in re.findall(r"`(\w+)`", names)}
+    found = re.findall(r"^\| `(\w+)` \| ([a-z ]+) \| ([^|]*?) \| ([^|]*?) \| ([^|]*?) \|$", table, re.MULTILINE)
+    return {name: Row(state, why, seconds, share) for name, state, seconds, share, why in found}
 
 
-def with_table(page: str, results: dict[str, tuple[str, str]], names: set[str]) -> str:
+def with_table(page: str, results: dict[str, Row], names: set[str]) -> str:
     """The page with the results in its table, which keeps the rows of other samples, if they are among ``names``."""
     before, begun, rest = page.partition(STARTS)
     _, ended, after = rest.partition(ENDS)
     if not begun or not ended:
         raise ValueError(f"there is no table between {STARTS} and {ENDS}")
-    groups: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
-    for name, group in sorted((recorded(page) | results).items()):
-        if name in names:
-            groups[group].append(name)
-    rows = [f"| {state} | {why} | {', '.join(f'`{name}`' for name in groups[state, why])} |"
-            for state, why in sorted(groups, key=lambda group: (STATES.index(group[0]), group[1]))]
-    counts = {state: sum(len(names) for group, names in groups.items() if group[0] == state) for state in STATES}
+    every = [(name, row) for name, row in (recorded(page) | results).items() if name in names]
+    every.sort(key=lambda one: (STATES.index(one[1].state), one[0].lower()))
+    rows = [f"| `{name}` | {row.state} | {row.seconds} | {row.share} | {row.why} |" for name, row in every]
+    counts = {state: sum(row.state == state for _, row in every) for state in STATES}
     said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    lines = [begun, "", f"Of {sum(counts.values())} samples: {said}.", "", "| state | why | samples |", "|---|---|---|", *rows, "", ended]
+    heading = ["| sample | state | seconds | engine | why |", "|---|---|---|---|---|"]
+    lines = [begun, "", f"Of {sum(counts.values())} samples: {said}.", "", *heading, *rows, "", ended]
     return before + "\n".join(lines) + after
 
 
@@ -191,13 +218,14 @@ def main() -> int:
             counts[f"need {sample.needs}"] += 1
             continue
         began = time.monotonic()
-        outcome, said = run(sample, checkout, args.cache.absolute(), args.limit)
+        outcome, said, seconds, share = run(sample, checkout, args.cache.absolute(), args.limit)
         state, why, trouble = judged(sample.name, outcome, said)
         wrong += [trouble] if trouble else []
         counts[state] += 1
-        print(f"  {state}: {sample.name} ({time.monotonic() - began:.0f} s): {why or said}", flush=True)
+        times = f"{time.monotonic() - began:.0f} s" + (f", {seconds} s of the processor, engine {share}" if seconds else "")
+        print(f"  {state}: {sample.name} ({times}): {why or said}", flush=True)
         if args.write:
-            args.write.write_text(with_table(args.write.read_text(), {sample.name: (state, why)}, names))
+            args.write.write_text(with_table(args.write.read_text(), {sample.name: Row(state, why, seconds, share)}, names))
     print("cuda-samples: " + ", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
     print("\n".join(wrong))
     return int(bool(wrong))

@@ -57,12 +57,31 @@ def test_a_program_that_clang_compiled(python, program: pathlib.Path, name: str)
     assert python(["-m", "tegrarm", "run", "--cuda", "--", str(program), name], env={"TEGRARM_LOG": "off"}) == "right\n"
 
 
+def test_a_sample_of_numbas_own_tests(python) -> None:
+    if not (numba := ROOT / ".cache/numba-cuda/bin/python").exists():
+        pytest.skip("`make test-cuda` downloads Numba")
+    command = [str(numba), "python/suite/numbas.py", "-n", "1", "cudadrv.test_events", "cudapy.test_sync"]
+    said = python(["-m", "tegrarm", "run", "--cuda", "--", *command], env={"TEGRARM_LOG": "off"})
+    assert "0 fail here, 0 fail and are not listed: 100.0 %" in said and int(said.split("numba-cuda: ")[1].split()[0]) > 10, said
+
+
+def test_a_sample_of_tritons_kernels(python) -> None:
+    """With Triton's own driver and launcher."""
+    if not (triton := ROOT / ".cache/triton/bin/python").exists():
+        pytest.skip("`make test-triton` downloads Triton")
+    command = [str(triton), "-m", "pytest", "-c", "python/pyproject.toml", "--rootdir", "python", "python/tests/triton/test_triton.py"]
+    said = python(["-m", "tegrarm", "run", "--cuda", "--", *command, "-k", "add or softmax"], env={"TEGRARM_TEST_TRITON": "cuda"})
+    assert "4 passed" in said, said
+
+
 def test_the_table_of_samples_keeps_what_did_not_run() -> None:
     page = f"before\n{samples.STARTS}\n{samples.ENDS}\nafter"
-    first = {"one": ("passed", ""), "two": ("passed", ""), "three": ("refused", "two GPUs"), "old": ("passed", "")}
+    passed, refused = samples.Row("passed", "", "1.5", "90 %"), samples.Row("refused", "two GPUs")
+    failed = samples.Row("failed", "a wrong sum", "7.0")
+    first = {"one": passed, "two": passed, "three": refused, "old": passed}
     page = samples.with_table(page, first, set(first))
-    page = samples.with_table(page, {"two": ("failed", "a wrong sum")}, {"one", "two", "three"})
-    assert samples.recorded(page) == {"one": ("passed", ""), "two": ("failed", "a wrong sum"), "three": ("refused", "two GPUs")}
+    page = samples.with_table(page, {"two": failed}, {"one", "two", "three"})
+    assert samples.recorded(page) == {"one": passed, "two": failed, "three": refused}
     assert "Of 3 samples: 1 passed, 1 refused, 1 failed." in page and page.startswith("before\n") and page.endswith("\nafter")
     with pytest.raises(ValueError, match="there is no table"):
         samples.with_table("before\nafter", first, set(first))
@@ -93,9 +112,17 @@ def test_a_sample_is_judged_by_its_row() -> None:
 def test_the_table_of_samples_says_what_the_runner_knows() -> None:
     page = (ROOT / "docs/cudart.md").read_text()
     recorded = samples.recorded(page)
-    assert {name: recorded.get(name) for name in samples.KNOWN} == samples.KNOWN
-    assert f"Of {len(recorded)} samples: {sum(state == 'passed' for state, _ in recorded.values())} passed" in page
-    assert not [name for name, (state, why) in recorded.items() if (state != "passed") != bool(why) or re.search(r"/(work|home|tmp)/", why)]
+    assert {name: recorded[name][:2] for name in samples.KNOWN} == samples.KNOWN
+    assert f"Of {len(recorded)} samples: {sum(row.state == 'passed' for row in recorded.values())} passed" in page
+    wrong = [name for name, row in recorded.items() if (row.state != "passed") != bool(row.why) or re.search(r"/(work|home|tmp)/", row.why)]
+    assert not wrong
+
+
+def test_the_figures_of_the_engine_are_not_what_a_sample_says() -> None:
+    table = "       kernel at   launches  warp instructions     engine s kernel\n     0x1ffe10000          1          40     0.000120 add\n"
+    said = f"one\n{table}             all          1          40     0.500000\ntwo\n"
+    assert samples.figures(said) == ("one\ntwo\n", 0.5)
+    assert samples.figures("Test passed\n") == ("Test passed\n", 0)
 
 
 def test_a_sample_has_the_folders_of_its_headers(tmp_path: pathlib.Path) -> None:
