@@ -55,6 +55,7 @@ def test_the_list_of_known_failures_is_well_formed(suite):
     lines = (PATH.parent / "known_failures.tsv").read_text().splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
     which = [prefix + compiler for prefix in ("", "tegra-") for compiler in (*suite.COMPILERS, "all")]
+    which += [f"cuda-{compiler}" for compiler in suite.CUDA_COMPILERS]
     assert all(len(row) == 3 and row[0] in which and row[1] and row[2] for row in rows)
     assert len({tuple(row[:2]) for row in rows}) == len(rows)
 
