@@ -114,6 +114,28 @@ def test_a_refused_function_says_why_once() -> None:
     assert sentence not in said(REFUSED, "off")
 
 
+TEXTURES = """
+import ctypes
+import cuda
+import cuda_driver as driver
+fetches = 'extern "C" __global__ void fetches(cudaTextureObject_t from, float *to) { *to = tex1Dfetch<float>(from, 7); }'
+writes = 'extern "C" __global__ void writes(cudaSurfaceObject_t to, float *from) { surf1Dwrite(*from, to, 4); }'
+with driver.context():
+    for source in (fetches, writes):
+        assert driver.code("cuModuleLoadData", ctypes.byref(ctypes.c_uint64()), cuda.compiled(source)) == 200
+    assert driver.code("cuTexObjectCreate", ctypes.byref(ctypes.c_uint64()), bytes(200), bytes(200), None) == 801
+    assert driver.code("cuSurfObjectCreate", ctypes.byref(ctypes.c_uint64()), bytes(200)) == 801
+"""
+
+
+def test_textures_and_surfaces_are_refused_by_name() -> None:
+    text = said(TEXTURES, None)
+    for sentence in ("'fetches' has the instruction TLD at offset", "'writes' has the instruction SUST at offset",
+                     "cuTexObjectCreate is refused (CUDA_ERROR_NOT_SUPPORTED): textures are not executed",
+                     "cuSurfObjectCreate is refused (CUDA_ERROR_NOT_SUPPORTED): surfaces are not executed"):
+        assert text.count(sentence) == 1, text
+
+
 def test_private_tables_and_profilers_of_nvidias_are_not_there() -> None:
     with driver.context():
         table = ctypes.c_uint64(7)
