@@ -57,6 +57,7 @@ TEXT = {"type": "string"}
 MAYBE_TEXT = {"type": ["string", "null"]}
 MAYBE_NUMBER = {"type": ["integer", "null"]}
 SIZE = {"type": "array", "items": number(), "minItems": 3, "maxItems": 3}
+MAYBE_SIZE = {**SIZE, "type": ["array", "null"]}
 BY_NAME = {"type": "object", "additionalProperties": number()}
 ACCESSES = table({"requests": number(), "taken": number(), "least": number()})
 COUNTERS = {"instructions": number(), "mix": BY_NAME, "active_lanes": number(), "cycles": BY_NAME, "operations": BY_NAME,
@@ -70,8 +71,8 @@ KERNEL = {"name": TEXT, "code": TEXT, "process": number(), "launches": number(),
           "share": number(maximum=1), "bound": TEXT, "shapes": listed(table(SHAPE)), "counters": table(COUNTERS),
           "rows": listed(table(ROW))}
 WHEN = {"begun_ns": number(), "ns": number(), "host_begun_ns": number(), "host_ns": number()}
-PARTY = {"what": TEXT, "block": SIZE, "thread": SIZE, "pc": TEXT, "place": {"type": "integer"}, "text": MAYBE_TEXT, "function": MAYBE_TEXT,
-         "file": MAYBE_TEXT, "line": MAYBE_NUMBER}
+PARTY = {"what": TEXT, "block": MAYBE_SIZE, "thread": MAYBE_SIZE, "pc": TEXT, "place": {"type": "integer"}, "text": MAYBE_TEXT,
+         "function": MAYBE_TEXT, "file": MAYBE_TEXT, "line": MAYBE_NUMBER}
 BOARD = {"module": TEXT, "clock": TEXT, "sms": number(), "hz": number(), "l2_bytes": number(), "dram_bytes_per_second": number(),
          "moved_per_second": number(), "operations_per_cycle": BY_NAME, "instructions_per_cycle": number()}
 SCHEMA = {
@@ -273,7 +274,8 @@ RULES = {"memory": "An access outside of a buffer, of a shared array or of a fra
 
 def place_of(party: dict) -> dict:
     """Where an access is, as SARIF says it."""
-    where: dict[str, Any] = {"message": {"text": f"{party['what']} by thread {party['thread']} of block {party['block']}: {party['text']}"},
+    who = f" by thread {party['thread']} of block {party['block']}" if party["thread"] else ""
+    where: dict[str, Any] = {"message": {"text": f"{party['what']}{who}" + (f": {party['text']}" if party["text"] else "")},
                              "logicalLocations": [{"fullyQualifiedName": party["function"] or party["pc"], "kind": "function"}]}
     if party["file"]:
         file = os.path.relpath(party["file"]) if os.path.isabs(party["file"]) else party["file"]

@@ -321,3 +321,83 @@ def test_a_use_after_free_is_told_with_the_calls_of_both(checks):
     assert bool(found) == bool(checks), done.stderr
     if found:
         assert found[2] == "buffer_free" and found[3].startswith("launch"), done.stderr
+
+
+BETWEEN = """
+import sys
+import tegrarm
+
+SOURCE = '''
+extern "C" __global__ void fill(int *x) { x[threadIdx.x] = 1; }
+extern "C" __global__ void twice(int *x) { x[threadIdx.x] *= 2; }
+extern "C" __global__ void count(int *x) { atomicAdd(x, 1); }
+extern "C" __global__ void signal(int *x) { x[1] = 5; __threadfence_system(); *(volatile int *)x = 7; }
+extern "C" __global__ void tells(int *x) { x[1] = 5; __threadfence(); atomicExch(x, 1); }
+extern "C" __global__ void hears(int *x) { if (atomicAdd(x, 0)) { __threadfence(); x[2] = x[1]; } }
+'''
+with tegrarm.Device() as device:
+    module = device.compile(SOURCE, name="between.cu", options=["--generate-line-info"])
+    fill, twice, count, signal, tells, hears = [module[name] for name in ("fill", "twice", "count", "signal", "tells", "hears")]
+    one, two, copies = device.queue(), device.queue(), device.queue("copy")
+    x, y = device.zeros(64, "int32"), device.zeros(64, "int32")
+    device.wait()
+
+    def on(queue, kernel, *arrays, n=64):
+        kernel[1, n, 0, queue](*arrays)
+
+    exec(sys.argv[1])
+    device.wait()
+"""
+
+# What two queues do, and what is said of it: nothing, or which accesses race.
+PAIRS = {
+    "kernels": ("on(one, fill, x); on(two, twice, x)",
+                r"race: global memory at 0x[0-9a-f]+, 0 bytes into the \d+-byte buffer at 0x[0-9a-f]+, is used by work of two queues, and "
+                r"no semaphore, event or wait is between them\n"
+                r"    (load|store) of kernel twice in queue 2 by thread \(0, 0, 0\) of block \(0, 0, 0\) at pc .*between\.cu:3\)\): .*\n"
+                r"    earlier store of kernel fill in queue 1 at pc .*between\.cu:2\)\): STG"),
+    "the default queue": ("fill[1, 64](x); on(two, twice, x)", "earlier store of kernel fill in the default queue"),
+    "a copy": ("on(one, fill, x); copies.copy(y, x)",
+               r"load of a copy of 256 bytes in copy queue \d\n    earlier store of kernel fill in queue \d at pc"),
+    "two copies": ("one.copy(y, x); copies.copy(y, x)",
+                   r"store of a copy of 256 bytes in copy queue \d\n    earlier store of a copy of 256 bytes in queue \d\n"),
+    "a wait for the other queue only": ("on(one, fill, x); on(two, fill, y); two.wait(); on(two, twice, x)", "earlier store of kernel f"),
+    "a wait behind": ("on(one, fill, x); on(two, twice, x); one.wait()", "earlier store of kernel fill"),
+    "an event in front": ("f = one.fence(); on(one, fill, x); two.after(f); on(two, twice, x)", "earlier store of kernel fill"),
+    "an event": ("on(one, fill, x); two.after(one.fence()); on(two, twice, x)", None),
+    "an event of an event": ("on(one, fill, x); copies.after(one.fence()); copies.copy(y, x); two.after(copies.fence()); on(two, twice, x)",
+                             None),
+    "a wait": ("on(one, fill, x); one.wait(); on(two, twice, x)", None),
+    "a look": ("on(one, fill, x); f = one.fence()\nwhile not f.done: pass\non(two, twice, x)", None),
+    "one queue": ("on(one, fill, x); one.copy(y, x); on(one, twice, x)", None),
+    "other buffers": ("on(one, fill, x); on(two, fill, y)", None),
+    "loads": ("one.copy(y, x); z = device.zeros(64, 'int32'); copies.copy(z, x)", None),
+    "atomics": ("on(one, count, x); on(two, count, x)", None),
+    "a kernel that tells another one": ("on(one, tells, x, n=1); on(two, hears, x, n=1)", None),
+    "a number for the processor": ("on(one, signal, x, n=1); import ctypes\nwhile ctypes.c_int.from_address(x.pointer).value != 7: pass\n"
+                                   "on(two, twice, x)", None),
+    "freed and taken again": ("on(one, fill, x); x.close(); x = device.zeros(64, 'int32'); on(two, twice, x)", None),
+    "a queue that has ended": ("on(one, fill, x); one.close(); on(two, twice, x)", None),
+}
+
+
+def between(statement, *command, **environment):
+    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": "race=strict"} | environment
+    done = subprocess.run([*command, sys.executable, "-c", BETWEEN, statement], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_work_of_two_queues_with_nothing_between_is_reported(name):
+    statement, says = PAIRS[name]
+    said = between(statement)
+    assert re.search(says, said) if says else "launches were checked: 0 reports" in said, said
+    assert says is None or between(statement, TEGRARM_SIM_CHECK="race").endswith("launches were checked: 0 reports\n")
+
+
+@pytest.mark.parametrize("name", ["kernels", "an event", "a wait"])
+def test_work_of_two_queues_is_looked_at_out_of_process_too(name):
+    statement, says = PAIRS[name]
+    said = between(statement, TEGRARM_SIM, "run", "--check", "race=strict", "--", TEGRARM_BACKEND="nvgpu")
+    assert ("race: global memory" in said) == bool(says) and "launches were checked: " in said, said

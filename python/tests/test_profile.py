@@ -293,10 +293,14 @@ def test_names_that_only_python_knows_are_used():
 
 
 def test_processes_are_put_together():
-    report = {"kind": "race", "title": "t", "kernel": 0, "parties": []}
+    copy = {"what": "earlier copy in queue 1", "block": None, "thread": None, "pc": "0x0", "place": 0, "text": None, "function": None,
+            "file": None, "line": None}
+    report = {"kind": "race", "title": "t", "kernel": 0, "parties": [copy]}
     made = profile.build([raw_profile(), raw_profile(files=["b.cu"], reports=[report])], ["x"], [])
     jsonschema.validate(made, profile.SCHEMA)
     assert [launch["kernel"] for launch in made["launches"]] == [0, 1] and made["reports"][0]["kernel"] == 1
+    found = profile.sarif(made)["runs"][0]["results"][0]
+    assert found["locations"][0]["message"]["text"] == "earlier copy in queue 1"
     assert made["files"][made["kernels"][1]["rows"][0]["file"]] == "b.cu" and made["kernels"][0]["share"] == 0.5
     spans = profile.spans(made)
     assert {span.track for span in spans} == {"queue 3", "calls of process 7", "ranges of thread 8"}

@@ -242,6 +242,11 @@ impl Cells {
         self.pages[page].get_mut(word..word + words)
     }
 
+    /// The numbers of all pages, and their cells.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u64, &[Cell; WORDS])> {
+        self.index.iter().map(|(number, place)| (*number, &*self.pages[*place]))
+    }
+
     /// All cells.
     pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut Cell> {
         self.pages.iter_mut().flat_map(|page| page.iter_mut())

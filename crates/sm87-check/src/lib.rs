@@ -14,9 +14,12 @@
 //!                    operands   what instructions read      trial    what they make of it
 //! ```
 //!
+//! [`Between`] knows what launches and copies of different queues have used, and what is between them.
+//!
 //! [`Outcome`] is another observer: it knows what a launch has stored, so that the launch can be repeated in other schedules.
 //!
 //! A launch without a checker has no inspector and no such copy, so that it executes what it always executed.
+mod between;
 mod cells;
 mod init;
 mod knowledge;
@@ -38,6 +41,7 @@ mod sync;
 mod trial;
 mod written;
 
+pub use between::{Between, Bytes, Clock, Spot, Uses, Work};
 pub use outcome::{Difference, Outcome, Results};
 pub use report::{Checker, Checks, Kind, Party, Report};
 
@@ -354,7 +358,13 @@ impl Inspector {
                 self.strict_races(&mut common, w, env, u, shape);
             }
             Plan::Barrier(aligned) => self.barrier(w, env, u, exec, aligned),
-            Plan::Fence(whole_gpu) => self.races.iter_mut().for_each(|races| races.order.fences(warp, whole_gpu)),
+            Plan::Fence(scope) => {
+                self.races.iter_mut().for_each(|races| races.order.fences(warp, scope > Scope::Sm));
+                if checks.strict {
+                    let mut common = self.common.lock();
+                    common.fence = common.fence.max(Some(scope));
+                }
+            }
             Plan::Exit => self.races.iter_mut().for_each(|races| races.order.exits(warp)),
             Plan::Warpsync(_) if checks.sync => self.warpsync(w, env, u, exec),
             Plan::Warpsync(_) | Plan::Acquires | Plan::Nop | Plan::Groups | Plan::Awaits(_) => {}
@@ -392,7 +402,7 @@ impl Inspector {
         let party = |part: Part| {
             let thread = env.thread(part.warp, part.lane).unwrap_or_default();
             let (pc, word) = (env.pc(part.at), env.image().word(part.at));
-            Party { what: part.what, pc, word, block: part.block.unwrap_or(env.ctaid()), thread }
+            Party { what: part.what, pc, word, threads: Some((part.block.unwrap_or(env.ctaid()), thread)) }
         };
         let (title, parties) = make(&party);
         self.shared.add(Report { kind, title, parties });

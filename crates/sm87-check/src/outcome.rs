@@ -295,7 +295,7 @@ impl Outcome {
         );
         let party = |site: &sm87::Site| {
             let what = "this instruction fails".to_owned();
-            Party { what, pc: site.pc, word: site.word, block: site.block, thread: site.thread }
+            Party { what, pc: site.pc, word: site.word, threads: Some((site.block, site.thread)) }
         };
         checker.add(Report { kind: Kind::Order, title, parties: site.map(party).into_iter().collect() });
     }
@@ -315,6 +315,6 @@ impl Storer {
         let [x, y, _] = launch.grid.map(u64::from);
         let block = [self.cta % x, self.cta / x % y, self.cta / x / y].map(|n| n as u32);
         let what = format!("last {} {when}", if self.atomic { "atomic" } else { "store" });
-        Party { what, pc: self.pc, word, block, thread: self.thread.map(u32::from) }
+        Party { what, pc: self.pc, word, threads: Some((block, self.thread.map(u32::from))) }
     }
 }

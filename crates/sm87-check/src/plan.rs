@@ -13,8 +13,8 @@ pub(crate) enum Plan {
     Barrier(bool),
     /// WARPSYNC: whether it orders accesses. The one in front of a shuffle or a vote does not.
     Warpsync(bool),
-    /// MEMBAR: whether it is for more than the CTA.
-    Fence(bool),
+    /// MEMBAR: for whom it is.
+    Fence(Scope),
     /// The end of a fence that acquires.
     Acquires,
     /// NOP, which stands for a WARPSYNC of lanes that run together, or for a fence of the CTA that acquires.
@@ -42,7 +42,7 @@ impl Plan {
             Does::Nothing => Plan::Nop,
             Does::Groups => Plan::Groups,
             Does::Awaits { scoreboard, but } if scoreboard.of(word) == COPIES => Plan::Awaits(but.of(word)),
-            Does::Orders(scope) => Plan::Fence(Scope::of_fence(scope.of(word)) > Scope::Sm),
+            Does::Orders(scope) => Plan::Fence(Scope::of_fence(scope.of(word))),
             _ if row.flow == Flow::Ends(End::Exit) => Plan::Exit,
             _ => Plan::Nothing,
         }
@@ -77,8 +77,8 @@ mod tests {
         assert_eq!(plan(Does::Meets(1), word), Plan::Barrier(true));
         assert_eq!(plan(Does::Meets(2), word), Plan::Barrier(false));
         assert_eq!(plan(Does::MeetsLanes, word), Plan::Warpsync(true));
-        assert_eq!(plan(Does::Orders(Bits::new(0, 2)), word), Plan::Fence(true), "2 is the GPU");
-        assert_eq!(plan(Does::Orders(Bits::new(2, 1)), word), Plan::Fence(false), "0 is the CTA");
+        assert_eq!(plan(Does::Orders(Bits::new(0, 2)), word), Plan::Fence(Scope::Gpu), "2 is the GPU");
+        assert_eq!(plan(Does::Orders(Bits::new(2, 1)), word), Plan::Fence(Scope::Cta), "0 is the CTA");
         assert_eq!(Plan::of(&Row { flow: Flow::Ends(End::Exit), ..*known }, word), Plan::Exit);
     }
 }

@@ -13,7 +13,7 @@ use super::report::Kind;
 use super::stored::{Place, Stored};
 use super::written::Pages;
 use super::{Inspector, Part};
-use sm87::isa::memory::{Shape, Space};
+use sm87::isa::memory::{Scope, Shape, Space};
 use sm87::observe::access::{Access, Memory, Span};
 use sm87::observe::{Env, Image, Uop, Warp};
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub(crate) struct Common {
     words: Quick<u64, Told>,
     /// What was told through words, as `race=strict` wants to know it.
     pub(super) told: Words,
+    /// The widest fence that was executed.
+    pub(super) fence: Option<Scope>,
 }
 
 /// The accesses of a CTA. `order` says what is known to have happened before what.

@@ -51,19 +51,17 @@ impl Kind {
     }
 }
 
-/// A thread at an instruction.
+/// A thread at an instruction, or work that is no kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Party {
     /// What it does there.
     pub what: String,
-    /// The address of the instruction.
+    /// The address of the instruction, or 0.
     pub pc: u64,
     /// The word of the instruction.
     pub word: u128,
-    /// The CTA.
-    pub block: [u32; 3],
-    /// The thread in it.
-    pub thread: [u32; 3],
+    /// The CTA, and the thread in it, if they are known.
+    pub threads: Option<([u32; 3], [u32; 3])>,
 }
 
 /// One thing that was found.

@@ -4,11 +4,13 @@
 //! both are strong and each is for the other's thread. What is stored makes no difference, and the lanes of a warp are threads like
 //! others. [`super::lanes`] knows what happened before what.
 
+use super::between::{Used, Uses};
 use super::cells::{Cell, Event, Events, Mark};
 use super::lanes::Lanes;
 use super::race::{Common, Conflict, Last, Races, Rules, Touched};
 use super::relation::Now;
-use super::{Inspector, Plan};
+use super::{Inspector, Plan, Watch};
+use sm87::Launch;
 use sm87::isa::memory::{self, Change, Scope, Shape, Space};
 use sm87::observe::access::{Access, Memory};
 use sm87::observe::{Env, Uop, Warp, waits_at_barrier};
@@ -218,7 +220,7 @@ impl Inspector {
         let Some(races) = &mut self.strict else { return };
         let (order, warp, live) = (&mut races.order, w.index() as usize, live(w));
         match plan {
-            Plan::Fence(wide) => order.fences(warp, exec, live, wide),
+            Plan::Fence(scope) => order.fences(warp, exec, live, scope > Scope::Sm),
             Plan::Acquires => order.acquires(warp, exec, live, true),
             Plan::Nop => order.runs_together(warp, exec, live),
             Plan::Exit => order.exits(warp, exec & w.pred(u.predicate_sources()[0]), live),
@@ -241,5 +243,34 @@ impl Inspector {
             }
             Plan::Nothing | Plan::Access(_) | Plan::Warpsync(false) => {}
         }
+    }
+}
+
+impl Watch {
+    /// What the launch has done with each word of global memory, as far as cells know it: they know the last store, and loads behind it.
+    pub fn uses(&self, launch: &Launch) -> Uses {
+        let common = self.common.lock();
+        let [x, y, _] = launch.grid.map(|n| n.max(1));
+        let [width, height, _] = launch.block.map(|n| n.max(1));
+        let used = |mark: Mark, wrote: bool| {
+            let event = common.events.get(mark.event());
+            let lane = u32::from(event.warp) * 32 + u32::from(mark.lane());
+            (event.time != 0).then_some(Used {
+                pc: event.at,
+                bytes: mark.bytes(),
+                wrote,
+                strong: is_wide(event.scope),
+                block: [event.cta % x, event.cta / x % y, event.cta / x / y],
+                thread: [lane % width, lane / width % height, lane / width / height],
+            })
+        };
+        let of = |cell: &Cell| [used(cell.write(), true), used(cell.reads[0], false), used(cell.reads[1], false)];
+        let words = |cells: &[Cell]| {
+            let all = cells.iter().enumerate().map(|(at, cell)| (at as u16, of(cell)));
+            all.filter(|(_, used)| used.iter().any(Option::is_some)).collect()
+        };
+        let pages = common.cells.each().map(|(number, cells)| (number << 12, words(cells))).collect();
+        let is = |scope: Scope| common.fence.is_some_and(|fence| fence >= scope);
+        Uses { pages, fenced: is(Scope::Gpu), tells_host: is(Scope::System) }
     }
 }

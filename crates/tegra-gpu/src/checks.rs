@@ -4,6 +4,7 @@
 //! names and the lines of kernels. What nobody has taken is printed here, with the addresses of the instructions.
 #![allow(unsafe_code)]
 
+use super::between::Queues;
 use sm87_check::{Checker, Party, Report};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -27,6 +28,8 @@ pub struct Reports {
     status: i32,
     /// Where the reports wait for a reader.
     hw: OnceLock<Arc<HwGpu>>,
+    /// The queues, if races between them are looked for.
+    queues: Option<Arc<Queues>>,
 }
 
 impl Reports {
@@ -36,7 +39,8 @@ impl Reports {
         let Checks { memory, init, race, strict, sync, order: _ } = checks;
         let checker = Arc::new(Checker::new(sm87_check::Checks { memory, init, race, strict, sync }));
         let (launches, stopped, status) = (AtomicU64::new(0), AtomicU64::new(0), status.into());
-        let reports = || Arc::new(Reports { checker, launches, stopped, status, hw: OnceLock::new() });
+        let queues = strict.then(|| Queues::new(&checker));
+        let reports = || Arc::new(Reports { checker, launches, stopped, status, hw: OnceLock::new(), queues });
         let reports = checks.any().then(reports)?;
         let (_, all) = AT_EXIT.get_or_init(|| {
             // SAFETY: the function is as the C library wants it, cannot unwind, and gets no pointer.
@@ -52,10 +56,19 @@ impl Reports {
         self.checker.clone()
     }
 
-    /// A launch has ended, or a fault has ended it: its reports wait for a reader. They are also the result.
-    pub(crate) fn publish(&self, hw: &Arc<HwGpu>, failed: bool) -> Vec<Report> {
+    /// The queues, if races between them are looked for.
+    pub(crate) fn queues(&self) -> Option<&Arc<Queues>> {
+        self.queues.as_ref()
+    }
+
+    /// A launch has ended, or a fault has ended it.
+    pub(crate) fn launched(&self, failed: bool) {
         self.launches.fetch_add(1, Ordering::Relaxed);
         self.stopped.fetch_add(failed.into(), Ordering::Relaxed);
+    }
+
+    /// Reports wait for a reader from now on. They are also the result.
+    pub(crate) fn publish(&self, hw: &Arc<HwGpu>) -> Vec<Report> {
         let hw = self.hw.get_or_init(|| hw.clone());
         let reports = self.checker.take();
         reports.iter().for_each(|report| hw.checks.note(line(report)));
@@ -135,11 +148,16 @@ extern "C" fn at_exit(status: libc::c_int, _: *mut libc::c_void) {
 /// A report as a line whose parts are divided by tabs.
 fn line(report: &Report) -> String {
     let mut line = format!("{}: {}", report.kind.name(), report.title);
-    for Party { what, pc, word, block, thread } in &report.parties {
+    for Party { what, pc, word, threads } in &report.parties {
         let three = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
-        let instruction = sm87::disassemble(*word as u64, (word >> 64) as u64, *pc).unwrap_or_default();
-        let (block, thread) = (three(*block), three(*thread));
-        let _ = write!(line, "\t{what} by thread {thread} of block {block} at pc {pc:#x}: {instruction}");
+        let _ = write!(line, "\t{what}");
+        if let Some((block, thread)) = threads {
+            let _ = write!(line, " by thread {} of block {}", three(*thread), three(*block));
+        }
+        if *pc != 0 {
+            let instruction = sm87::disassemble(*word as u64, (word >> 64) as u64, *pc).unwrap_or_default();
+            let _ = write!(line, " at pc {pc:#x}: {instruction}");
+        }
     }
     line.replace('\n', " ")
 }
@@ -157,13 +175,14 @@ mod tests {
     #[test]
     fn a_report_has_a_line_for_each_party() {
         let party =
-            |what: &str, x| Party { what: what.to_owned(), pc: 0x1230, word: 0, block: [1, 0, 0], thread: [x, 0, 0] };
-        let parties = vec![party("store", 5), party("load", 6)];
+            |what: &str, x| Party { what: what.to_owned(), pc: 0x1230, word: 0, threads: Some(([1, 0, 0], [x, 0, 0])) };
+        let copy = Party { what: "earlier copy".to_owned(), pc: 0, word: 0, threads: None };
+        let parties = vec![party("store", 5), party("load", 6), copy];
         let text = line(&Report { kind: Kind::Memory, title: "wrong".to_owned(), parties });
         let parts: Vec<_> = text.split('\t').collect();
         assert_eq!(parts[0], "memory: wrong");
         assert!(parts[1].starts_with("store by thread (5, 0, 0) of block (1, 0, 0) at pc 0x1230: "), "{text}");
-        assert_eq!(readable(&text).lines().count(), 3);
+        assert_eq!((parts[3], readable(&text).lines().count()), ("earlier copy", 4));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The GPU without its threads: runlist, doorbells, turns and recovery.
 
+use super::between::Queues;
 use super::channel::Channel;
 use super::clock::{Ptimer, host_ns};
 use super::config::GpuConfig;
@@ -7,6 +8,7 @@ use super::context::Contexts;
 use super::doorbell::Doorbell;
 use super::engine::Engine;
 use super::fault;
+use super::mem::Words;
 use super::stop::StopReason;
 use super::trace::Trace;
 use super::turn::Turn;
@@ -17,6 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tegra_hw::{Fault, HwChannel, HwTsg, Place};
+use tegrarm_abi::layout::offset_of;
+use tegrarm_abi::rm::usermode::AmpereAControlGPFifo as Userd;
 use tegrarm_lock::{Mutex, RwLock};
 
 /// How long a thread looks for the GPU's work before it sleeps, and the pauses between two looks.
@@ -74,6 +78,9 @@ impl Core {
     pub(crate) fn add(&self, hw: Arc<HwChannel>) {
         let context = self.contexts.of(hw.tsg.id, hw.veid);
         self.retired.lock().remove(&hw.token());
+        if let Some(queues) = self.queues() {
+            queues.opens(&hw);
+        }
         self.channels.write().push(Arc::new(Channel::new(hw, context)));
         self.wake();
     }
@@ -94,6 +101,13 @@ impl Core {
         let gone = channel.gone();
         drop(channel);
         gone.wait();
+        if let Some(queues) = self.queues() {
+            queues.closes(id);
+        }
+    }
+
+    fn queues(&self) -> Option<&Arc<Queues>> {
+        self.config.reports.as_ref()?.queues()
     }
 
     /// Drops the group's engine contexts.
@@ -166,6 +180,9 @@ impl Core {
         if rang {
             for channel in self.channels.read().iter().filter(|c| c.runnable()) {
                 channel.signals.rung.store(true, Ordering::Release);
+                if let Some(queues) = self.queues() {
+                    queues.rung(&channel.hw, Words(&channel.hw.userd).load_u32(offset_of!(Userd, GPPut)));
+                }
             }
         }
         rang

@@ -1,5 +1,6 @@
 //! Host methods: semaphores, memory operations and waits (docs/hardware/gpu-host-methods.md#host-method-table).
 
+use super::between::Acquired;
 use super::clock::host_ns;
 use super::fault::{self, ACQUIRE, METHOD, SEMAPHORE};
 use super::mem::{Accessor, Words};
@@ -86,6 +87,9 @@ impl Host {
         let value = semaphore::read(&Accessor::new(&table), va, wide).map_err(turn.mmu(fault::HOST))?;
         if condition.holds(value, payload, wide) {
             self.waiting_since = None;
+            if let Some(queues) = turn.queues() {
+                queues.acquires(turn.hw, &table, Acquired { va, value, condition, payload, wide });
+            }
             turn.semaphore(va, "acquired", payload);
             return Ok(Flow::Done);
         }
@@ -131,6 +135,9 @@ impl Host {
         };
         let release = Release { va, payload, wide, timestamp: stamped.then(|| turn.ptimer.stamp()), reduction };
         let table = turn.table();
+        if let Some(queues) = turn.queues() {
+            queues.releases(turn.hw, &table, &release);
+        }
         let mem = Accessor::new(&table);
         if mem.increment_syncpoint(va) {
             turn.hw.tsg.gpu.interrupts.raise();

@@ -12,6 +12,7 @@
 //! invalidates have nothing left to do. Channels take turns. A channel ends its turn early if an acquire is not met, if
 //! a copy is done in pieces, or if a grid waits for the engine. A fault stops the channel's group and no other group.
 
+mod between;
 mod channel;
 mod checks;
 mod clock;

@@ -157,6 +157,9 @@ impl Pbdma {
         }
         let entry = Words(&hw.ring).load_u64(get as usize * NVC56F_GP_ENTRY__SIZE as usize);
         turn.trace.emit(|| Event::GpEntry { channel: hw.id, index: get, entry });
+        if let Some(queues) = turn.queues() {
+            queues.takes(hw, get);
+        }
         let next = (get + 1) & (hw.entries - 1);
         hw.gp_get.store(next, Ordering::Release);
         Words(&hw.userd).store_u32(offset_of!(Userd, GPGet), next);

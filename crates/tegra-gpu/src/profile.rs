@@ -167,7 +167,8 @@ impl Profile {
             let line = module.as_ref().and_then(|module| module.line(party.pc));
             let (low, high) = (party.word as u64, (party.word >> 64) as u64);
             json!({
-                "what": party.what, "block": party.block, "thread": party.thread, "pc": hex(party.pc),
+                "what": party.what, "block": party.threads.map(|threads| threads.0),
+                "thread": party.threads.map(|threads| threads.1), "pc": hex(party.pc),
                 "place": (party.pc.wrapping_sub(code) as i64) >> 4,
                 "text": sm87::disassemble(low, high, party.pc),
                 "function": module.and_then(|module| module.function(party.pc)).as_deref(),

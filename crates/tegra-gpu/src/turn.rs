@@ -1,9 +1,12 @@
 //! A turn of a channel: what its units get, and what they say.
 
+use super::between::{Queues, Range};
 use super::clock::{Ptimer, Work};
 use super::config::GpuConfig;
 use super::engine::Engine;
 use super::fault;
+use super::mem::Accessor;
+use super::semaphore::Release;
 use super::stop::Stop;
 use super::trace::{Event, Trace};
 use std::sync::Arc;
@@ -71,6 +74,31 @@ impl Turn<'_> {
     /// after the work was submitted.
     pub(crate) fn table(&self) -> Arc<PageTable> {
         self.hw.space.table()
+    }
+
+    /// The queues, if races between them are looked for.
+    pub(crate) fn queues(&self) -> Option<&Arc<Queues>> {
+        self.config.reports.as_ref()?.queues()
+    }
+
+    /// Releases a semaphore. Whoever may look for races learns of it before somebody can find the value.
+    pub(crate) fn release(&self, table: &PageTable, release: &Release) -> Result<(), MmuFault> {
+        if let Some(queues) = self.queues() {
+            queues.releases(self.hw, table, release);
+        }
+        release.perform(&Accessor::new(table))
+    }
+
+    /// Notes what the channel has read and written by itself, and publishes the reports about it.
+    pub(crate) fn copied(&self, what: impl FnOnce() -> String, table: &PageTable, ranges: impl Iterator<Item = Range>) {
+        let Some(reports) = &self.config.reports else { return };
+        if let Some(queues) = reports.queues() {
+            queues.copied(self.hw, &what(), table, ranges);
+            let found = reports.publish(&self.hw.tsg.gpu);
+            if let Some(profile) = &self.config.profile {
+                found.iter().for_each(|report| profile.reported(report, self.hw, 0));
+            }
+        }
     }
 
     /// Turns an MMU fault of `client` into a channel fault.

@@ -26,7 +26,7 @@ pub use fault::{Fault, FaultLog, Insight, NotifierCode, SmError};
 pub use gpu::HwGpu;
 pub use interrupts::{Expectation, Interrupts};
 pub use load::Load;
-pub use names::{CodeLine, CodeModule, CodeNames, MarkedRange, NotUnderstood};
+pub use names::{CodeLine, CodeModule, CodeNames, HostNews, MarkedRange, NotUnderstood};
 pub use port::GpuPort;
 pub use residency::Residency;
 pub use space::{HwSpace, Place};

@@ -1,19 +1,73 @@
 //! The functions and the source lines of GPU code. The GPU knows addresses alone, and programs tell it their names.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tegrarm_lock::{Mutex, RwLock};
 
 /// What a program tells of its code is lines whose parts are divided by tabs: `module START SIZE`, `function START SIZE NAME`,
 /// `line START END NUMBER FILE`, and `gone START`. A range that the program has marked is `range BEGUN LENGTH THREAD DOMAIN NAME`, in
 /// nanoseconds of the host. Addresses, sizes and times are hexadecimal. The functions and the lines belong to the
 /// module that has their address.
+///
+/// `queue TOKEN PROGRESS NAME` names a channel by its token, and says at which address it leaves the number of its last submission. If
+/// `PROGRESS` is not 0, the program tells from then on when it gives work to the channel, `gives TOKEN END` with the entry of the ring
+/// behind those that it has written, and when it has waited for a number, `waited TOKEN NUMBER`.
 #[derive(Debug, Default)]
 pub struct CodeNames {
     processes: RwLock<HashMap<i32, Vec<Arc<CodeModule>>>>,
+    queues: RwLock<HashMap<(i32, u32), Arc<str>>>,
+    listener: OnceLock<Hears>,
     ranges: Mutex<Vec<MarkedRange>>,
     left_out: AtomicU64,
+}
+
+/// Hears what a process does with its channels.
+type Listener = Box<dyn Fn(i32, HostNews<'_>) + Send + Sync>;
+
+struct Hears(Listener);
+
+impl fmt::Debug for Hears {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hears")
+    }
+}
+
+/// What a program tells that its processor does. Channels are named by their tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostNews<'n> {
+    /// A channel is a queue of the program.
+    Queue {
+        /// The channel.
+        token: u32,
+        /// Where it leaves the number of its last submission, or 0.
+        progress: u64,
+        /// Its name.
+        name: &'n str,
+    },
+    /// Entries of its ring were written.
+    Gives {
+        /// The channel.
+        token: u32,
+        /// The entry behind them.
+        end: u32,
+    },
+    /// The processor knows that it has come to a number.
+    Waited {
+        /// The channel.
+        token: u32,
+        /// The number.
+        number: u64,
+    },
+}
+
+impl HostNews<'_> {
+    /// The channel.
+    pub fn token(&self) -> u32 {
+        let (HostNews::Queue { token, .. } | HostNews::Gives { token, .. } | HostNews::Waited { token, .. }) = *self;
+        token
+    }
 }
 
 /// A part of the time of a program's thread that the program has given a name (NVTX).
@@ -114,6 +168,16 @@ impl CodeNames {
                 let (thread, domain, name) = (parts.next()?.parse().ok()?, parts.next()?.into(), parts.next()?.into());
                 self.mark(MarkedRange { process, thread, begun_ns: start, ns: second, domain, name });
             }
+            "queue" => {
+                let (token, name) = (u32::try_from(start).ok()?, parts.next()?);
+                self.queues.write().insert((process, token), name.into());
+                self.tell_news(process, HostNews::Queue { token, progress: second, name });
+            }
+            "gives" => {
+                let (token, end) = (u32::try_from(start).ok()?, u32::try_from(second).ok()?);
+                self.tell_news(process, HostNews::Gives { token, end });
+            }
+            "waited" => self.tell_news(process, HostNews::Waited { token: u32::try_from(start).ok()?, number: second }),
             "module" => self.load(process, start, second),
             "function" => {
                 let function = Function { start, size: second, name: parts.next()?.into() };
@@ -130,6 +194,22 @@ impl CodeNames {
             _ => return None,
         }
         Some(())
+    }
+
+    fn tell_news(&self, process: i32, news: HostNews<'_>) {
+        if let Some(Hears(listener)) = self.listener.get() {
+            listener(process, news);
+        }
+    }
+
+    /// Sets who hears what programs do with their channels. The first one stays.
+    pub fn listen(&self, listener: Listener) {
+        self.listener.get_or_init(|| Hears(listener));
+    }
+
+    /// The name of a channel of a process, by its token.
+    pub fn queue(&self, process: i32, token: u32) -> Option<Arc<str>> {
+        self.queues.read().get(&(process, token)).cloned()
     }
 
     fn mark(&self, range: MarkedRange) {
@@ -221,6 +301,21 @@ mod tests {
     }
 
     #[test]
+    fn who_listens_hears_of_queues_in_the_order_of_the_lines() {
+        let (names, heard) = (CodeNames::default(), Arc::new(Mutex::new(Vec::new())));
+        let all = heard.clone();
+        names.listen(Box::new(move |process, news| all.lock().push(format!("{process} {news:?}"))));
+        names.tell(7, "queue\t0x1ff\t0x2000\tthe copy queue\ngives\t0x1ff\t0x3\nwaited\t0x1ff\t0x9\n").unwrap();
+        let told = [
+            "7 Queue { token: 511, progress: 8192, name: \"the copy queue\" }",
+            "7 Gives { token: 511, end: 3 }",
+            "7 Waited { token: 511, number: 9 }",
+        ];
+        assert_eq!(*heard.lock(), told);
+        assert_eq!((names.queue(7, 511).as_deref(), names.queue(8, 511)), (Some("the copy queue"), None));
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused() {
         let names = CodeNames::default();
         for bad in [
@@ -232,6 +327,9 @@ mod tests {
             "range\t0x1\t0x1\t5\td",
             "function\t0x1\t0x1\tf",
             "gone\t0x1",
+            "queue\t0x1\t0x0",
+            "gives\t0x1\t0x100000000",
+            "waited\t0x100000000\t0x1",
         ] {
             assert_eq!(names.tell(7, &format!("{bad}\n")), Err(NotUnderstood), "{bad}");
         }

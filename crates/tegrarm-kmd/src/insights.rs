@@ -65,6 +65,9 @@ pub trait Insights {
     /// Whether the kernel has a use for the ranges that a program marks.
     fn ranges_wanted(&self) -> bool;
 
+    /// Whether the kernel has a use for what the processor gives to queues and waits for.
+    fn waits_wanted(&self) -> bool;
+
     /// Tells the kernel about GPU code, in the lines that `tegra_hw::CodeNames` describes. When this returns, the kernel knows it.
     fn tell_code(&self, lines: &str);
 
@@ -106,6 +109,10 @@ impl<K: Kmd + ?Sized> Insights for K {
 
     fn ranges_wanted(&self) -> bool {
         wanted(self).is_some_and(|text| text.contains("ranges"))
+    }
+
+    fn waits_wanted(&self) -> bool {
+        wanted(self).is_some_and(|text| text.contains("waits"))
     }
 
     fn tell_code(&self, lines: &str) {

@@ -25,13 +25,12 @@ use std::time::Duration;
 use tegrarm_abi::methods::host::*;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
-use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::ctrl_channels::*;
 use tegrarm_abi::rm::ctrl_others::{NV906F_CTRL_CMD_RESET_CHANNEL, NV906F_CTRL_CMD_RESET_CHANNEL_PARAMS};
-use tegrarm_abi::rm::status::*;
 use tegrarm_abi::rm::usermode::AmpereAControlGPFifo;
 use tegrarm_kmd::Tally;
-use tegrarm_rm::status::{During, RmResult, fail};
+use tegrarm_rm::rm::Rm;
+use tegrarm_rm::status::{During, RmResult};
 use zerocopy::FromZeros;
 
 /// The number of entries of a channel's ring.
@@ -101,7 +100,8 @@ pub struct Channel {
     records: Option<Records>,
     /// The launches of all queues of the process.
     launches: Tally,
-    /// Whether the last submission was for compute and no profile runs, so that words in memory can be submitted as is.
+    /// Whether the last submission was for compute, and no profile runs and nobody hears of submissions, so that words in memory can be
+    /// submitted as is.
     is_plain: bool,
 }
 
@@ -182,7 +182,8 @@ impl Channel {
     ) -> RmResult<Channel> {
         let area = Arc::new(Memory::new(session, AREA, Cache::WriteCombined)?);
         let notifier = Memory::new(session, 4096, Cache::Cached)?;
-        let mut group = Group::new(session, engine_type(session, plan.kind)?)?;
+        let engine = if plan.kind == Kind::Compute { NV2080_ENGINE_TYPE_GRAPHICS } else { session.copy_engine()? };
+        let mut group = Group::new(session, engine)?;
         share_time(session, &group, plan)?;
         let zeroed = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS::new_zeroed();
         let mut params = NV_CHANNELGPFIFO_ALLOCATION_PARAMETERS {
@@ -228,6 +229,17 @@ impl Channel {
             launches: session.rm().launches().clone(),
             is_plain: plan.kind == Kind::Compute,
         })
+    }
+
+    /// Tells the kernel how the channel is named, and from now on what it is given, if `told` says that the kernel wants to know.
+    pub fn introduce(&mut self, rm: &Arc<Rm>, name: &str, told: bool) {
+        self.timeline.introduce(rm, self.token, name, told);
+        self.is_plain &= !told;
+    }
+
+    /// Whether words in memory can be submitted as is after a submission for an engine.
+    fn is_plain_after(&self, engine: Engine) -> bool {
+        engine == Engine::Compute && self.records.is_none() && !self.timeline.is_told()
     }
 
     /// Stops the channel as a fault does, whatever the GPU executes.
@@ -284,8 +296,9 @@ impl Channel {
         self.launches.add(launches);
     }
 
-    /// The parts of the channel, for a caller that submits to it by itself from now on.
+    /// The parts of the channel, for a caller that submits to it by itself from now on. Nobody hears of that.
     pub fn ring(&self) -> Ring {
+        self.timeline.tells_no_more();
         Ring { area: self.area.clone(), doorbell: self.doorbell.clone(), token: self.token, put: self.put }
     }
 
@@ -300,13 +313,13 @@ impl Channel {
         if engine != self.engine {
             commands.wait_for_idle();
             self.engine = engine;
-            self.is_plain = engine == Engine::Compute && self.records.is_none();
+            self.is_plain = self.is_plain_after(engine);
         }
         words(&mut commands);
         let fence = self.last + 1;
         commands.release(self.timeline.va(), fence);
         let len = commands.len() as u64;
-        Ok(self.give(entry(self.commands.va() + slot, len), fence))
+        Ok(self.give_and_tell(entry(self.commands.va() + slot, len), fence))
     }
 
     /// Whether submission `fence` has finished and the ring has an entry for the next submission.
@@ -324,7 +337,7 @@ impl Channel {
     /// Reads the timeline. Returns whether submission `fence` has finished and the ring has room.
     #[cold]
     fn look(&mut self, fence: u64) -> bool {
-        self.done = self.timeline.completed().min(self.last);
+        self.done = self.timeline.progress().min(self.last);
         self.room = self.done + u64::from(ENTRIES) - 1;
         fence <= self.done && self.last < self.room
     }
@@ -341,7 +354,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether the last submission was for compute and no profile runs.
+    /// Whether the last submission was for compute, no profile runs, and nobody hears of submissions.
     #[inline(always)]
     pub fn is_plain(&self) -> bool {
         self.is_plain
@@ -374,8 +387,8 @@ impl Channel {
         }
         let fence = self.last + 1;
         program.number.write(Width::W8, 0, fence);
-        (self.engine, self.is_plain) = (Engine::Compute, true);
-        Ok(self.give(program.entry, fence))
+        (self.engine, self.is_plain) = (Engine::Compute, self.is_plain_after(Engine::Compute));
+        Ok(self.give_and_tell(program.entry, fence))
     }
 
     /// Submits words that lie in memory. Returns the fence. It is the second number of two, because a number in the words would change.
@@ -386,10 +399,10 @@ impl Channel {
         // The ring needs room for two entries.
         self.wait_until_free_after((self.last + 3).saturating_sub(ENTRIES.into()))?;
         let skipped = if self.engine == words.first { words.wait } else { 0 };
-        (self.engine, self.is_plain) = (words.last, words.last == Engine::Compute && self.records.is_none());
+        (self.engine, self.is_plain) = (words.last, self.is_plain_after(words.last));
         self.launches.add(words.launches);
         let number = self.last + 1;
-        self.give(entry(words.at + skipped * 4, words.len - skipped), number);
+        self.give_and_tell(entry(words.at + skipped * 4, words.len - skipped), number);
         self.submit(words.last, |_| {})
     }
 
@@ -401,7 +414,7 @@ impl Channel {
         let Some(before) = self.records.as_ref().map(Records::room) else { return self.submit(engine, words) };
         self.wait_until_free_after(before)?;
         let Some(mut records) = self.records.take() else { return self.submit(engine, words) };
-        let [start, end] = records.next(self.timeline.completed());
+        let [start, end] = records.next(self.timeline.progress());
         let submission = self.submit(engine, |commands| {
             commands.stamp(start, 0);
             words(commands);
@@ -416,8 +429,8 @@ impl Channel {
 
     /// Sets the records for the start and the end of later work. `None` stops the recording.
     pub fn record(&mut self, records: Option<Records>) {
-        self.is_plain = records.is_none() && self.engine == Engine::Compute;
         self.records = records;
+        self.is_plain = self.is_plain_after(self.engine);
     }
 
     /// Stops the recording and returns the records.
@@ -430,6 +443,12 @@ impl Channel {
         self.records.as_mut()
     }
 
+    /// The same, and before that tells who hears of submissions.
+    fn give_and_tell(&mut self, entry: u64, fence: u64) -> u64 {
+        self.timeline.gives((self.put + 1) % ENTRIES);
+        self.give(entry, fence)
+    }
+
     /// Makes the next submission, whose number is `fence`: writes the entry and the pointer, and rings the doorbell.
     /// Returns the fence. The caller has the number in a register already, which the barriers here would not keep.
     #[inline(always)]
@@ -440,20 +459,6 @@ impl Channel {
         self.doorbell.ring(self.token);
         self.last = fence;
         fence
-    }
-}
-
-/// The type of a group's engine. It is the last copy engine, because those that share a runlist with compute come first.
-fn engine_type(session: &Session, kind: Kind) -> RmResult<u32> {
-    if kind == Kind::Compute {
-        return Ok(NV2080_ENGINE_TYPE_GRAPHICS);
-    }
-    let mut p = NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS::new_zeroed();
-    session.control(session.subdevice, NV2080_CTRL_CMD_GPU_GET_ENGINES_V2, &mut p)?;
-    let copies = NV2080_ENGINE_TYPE_COPY0..=NV2080_ENGINE_TYPE_COPY9;
-    match p.engineList.iter().take(p.engineCount as usize).rfind(|engine| copies.contains(engine)) {
-        Some(engine) => Ok(*engine),
-        None => fail!(NV_ERR_NOT_SUPPORTED, "the GPU has no copy engine"),
     }
 }
 

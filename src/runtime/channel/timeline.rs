@@ -4,9 +4,10 @@ use crate::runtime::channel::lost_work::LostWork;
 use crate::runtime::memory::place::{Place, Width};
 use crate::runtime::memory::session::Session;
 use crate::runtime::memory::{Cache, Memory};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tegrarm_abi::rm::status::*;
+use tegrarm_rm::rm::Rm;
 use tegrarm_rm::status::{RmResult, fail};
 
 /// The GPU's progress: the number of the last submission that has finished.
@@ -15,6 +16,32 @@ pub struct Timeline {
     lost: LostWork,
     /// How many channels have used the timeline so far.
     channels: AtomicU64,
+    /// Whom to tell of waits, if somebody wants to know.
+    told: OnceLock<Told>,
+}
+
+/// A kernel that wants to know for what the processor waits, and what it gives to the channel.
+struct Told {
+    rm: Arc<Rm>,
+    name: Box<str>,
+    /// The token of the channel, which changes after a fault.
+    token: AtomicU32,
+    last: AtomicU64,
+}
+
+impl Told {
+    #[cold]
+    fn saw(&self, number: u64) {
+        if self.last.fetch_max(number, Ordering::AcqRel) < number {
+            self.tell("waited", number, "");
+        }
+    }
+
+    fn tell(&self, word: &str, number: u64, name: &str) {
+        let token = self.token.load(Ordering::Acquire);
+        let name = if name.is_empty() { String::new() } else { format!("\t{name}") };
+        self.rm.tell_code(&format!("{word}\t{token:#x}\t{number:#x}{name}\n"));
+    }
 }
 
 /// The place in the timeline's memory at which the CPU reports its progress to the GPU.
@@ -43,7 +70,7 @@ impl Timeline {
     /// An error that RM gives if there is no memory.
     pub fn new(session: &Arc<Session>) -> RmResult<Timeline> {
         let memory = Arc::new(Memory::new(session, 4096, Cache::Cached)?);
-        Ok(Timeline { memory, lost: LostWork::default(), channels: AtomicU64::new(0) })
+        Ok(Timeline { memory, lost: LostWork::default(), channels: AtomicU64::new(0), told: OnceLock::new() })
     }
 
     /// Counts another channel, which is made for a new queue or after a fault. Returns the number of channels so far.
@@ -94,9 +121,48 @@ impl Timeline {
         Ok(())
     }
 
-    /// The number of the last submission that has finished.
+    /// Tells the kernel the name of the channel with a token. If `told` is true, it is told from now on what the channel is given, and when the
+    /// processor has seen how far it is.
+    pub fn introduce(&self, rm: &Arc<Rm>, token: u32, name: &str, told: bool) {
+        let new = Told { rm: rm.clone(), name: name.into(), token: AtomicU32::new(token), last: AtomicU64::new(0) };
+        new.tell("queue", if told { self.va() } else { 0 }, name);
+        if told {
+            self.told.get_or_init(|| new).token.store(token, Ordering::Release);
+        }
+    }
+
+    /// Whether the kernel is told what the channel is given.
+    pub fn is_told(&self) -> bool {
+        self.told.get().is_some()
+    }
+
+    /// The channel is given what is in its ring in front of an entry.
+    pub fn gives(&self, end: u32) {
+        if let Some(told) = self.told.get() {
+            told.tell("gives", end.into(), "");
+        }
+    }
+
+    /// Somebody gives it something from now on who does not tell that.
+    pub fn tells_no_more(&self) {
+        if let Some(told) = self.told.get() {
+            told.tell("queue", 0, &told.name);
+        }
+    }
+
+    /// The number of the last submission that has finished. Whoever asks may go on with what it has left.
     #[inline]
     pub fn completed(&self) -> u64 {
+        let completed = self.progress();
+        if let Some(told) = self.told.get() {
+            told.saw(completed);
+        }
+        completed
+    }
+
+    /// The same for who only wants to know whether there is room for more, or what to say.
+    #[inline]
+    pub fn progress(&self) -> u64 {
         let completed = self.memory.read_u64(0);
         TASKS.load(Ordering::Acquire);
         completed

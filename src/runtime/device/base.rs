@@ -17,7 +17,7 @@ use tegrarm_abi::rm::classes::{AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B};
 use tegrarm_abi::rm::status::*;
 use tegrarm_images::cubin::{Cubin, Kernel};
 use tegrarm_rm::rm::Rm;
-use tegrarm_rm::rm::profile::Profile;
+use tegrarm_rm::rm::profile::{CodeWanted, Profile};
 use tegrarm_rm::rm::syncpoints::SyncpointMap;
 use tegrarm_rm::status::{During, RmError, RmResult};
 
@@ -123,6 +123,20 @@ impl Base {
             commands.set_object(Engine::Copy, AMPERE_DMA_COPY_B);
         })?;
         Ok(())
+    }
+
+    /// Tells the kernel how the channel of a queue is named, if it has a use for that.
+    pub fn introduce(&self, channel: &mut Channel, number: u64) {
+        let (rm, diagnostics) = (self.session.rm(), &self.diagnostics);
+        let told = diagnostics.is_checked() && rm.waits_wanted();
+        if told || diagnostics.wanted(|| rm.code_wanted()) == Some(CodeWanted::Lines) {
+            let name = match (number, channel.engine()) {
+                (0, _) => "the default queue".to_owned(),
+                (_, Engine::Compute) => format!("queue {number}"),
+                (_, Engine::Copy) => format!("copy queue {number}"),
+            };
+            channel.introduce(rm, &name, told);
+        }
     }
 
     /// Gives a channel memory for `local` bytes per thread. The GPU takes it in units: a warp has a multiple of 512

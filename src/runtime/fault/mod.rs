@@ -259,7 +259,7 @@ impl Watch {
         let _ = Stderr.write_all(
             format!("libtegrarm: the buffer at {address:#x} was freed here:\n{}", listed(&freed)).as_bytes(),
         );
-        let launched = self.diagnostics.launch_of(self.channel, self.timeline.completed() + 1);
+        let launched = self.diagnostics.launch_of(self.channel, self.timeline.progress() + 1);
         let launched = launched
             .map(|calls| format!("libtegrarm: and then used by work that was launched here:\n{}", listed(&calls)));
         let _ = Stderr.write_all(launched.unwrap_or_default().as_bytes());
@@ -311,7 +311,7 @@ impl Watch {
                 return result;
             }
             if backoff.is_over() {
-                let (completed, waited, knows) = (timeline.completed(), backoff.waited(), self.knows());
+                let (completed, waited, knows) = (timeline.progress(), backoff.waited(), self.knows());
                 fail!(
                     NV_ERR_TIMEOUT,
                     "fence {fence} is pending after {waited:?}: submission {completed} of {last} has finished, and \

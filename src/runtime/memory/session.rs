@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
+use tegrarm_abi::rm::ctrl_2080::*;
+use tegrarm_abi::rm::status::NV_ERR_NOT_SUPPORTED;
 use tegrarm_rm::rm::syncpoints::SyncpointMap;
 use tegrarm_rm::rm::{Rm, Share};
-use tegrarm_rm::status::RmResult;
+use tegrarm_rm::status::{RmResult, fail};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 /// The handles of one client's objects. Freeing the client frees them all.
@@ -62,6 +64,20 @@ impl Drop for Group {
 }
 
 impl Session {
+    /// The type of the last copy engine, because those that share a runlist with compute come first.
+    ///
+    /// # Errors
+    /// `NV_ERR_NOT_SUPPORTED` if there is none.
+    pub fn copy_engine(&self) -> RmResult<u32> {
+        let mut p = NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS::new_zeroed();
+        self.control(self.subdevice, NV2080_CTRL_CMD_GPU_GET_ENGINES_V2, &mut p)?;
+        let copies = NV2080_ENGINE_TYPE_COPY0..=NV2080_ENGINE_TYPE_COPY9;
+        match p.engineList.iter().take(p.engineCount as usize).rfind(|engine| copies.contains(engine)) {
+            Some(engine) => Ok(*engine),
+            None => fail!(NV_ERR_NOT_SUPPORTED, "the GPU has no copy engine"),
+        }
+    }
+
     /// Opens a client with its objects.
     ///
     /// # Errors

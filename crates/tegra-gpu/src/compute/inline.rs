@@ -130,8 +130,10 @@ impl Inline {
             r.line += 1;
         }
         if r.line == r.lines {
-            let word = r.word;
+            let (word, to, line_bytes, lines) = (r.word, r.to, r.line_bytes, r.lines);
             self.running = None;
+            let ranges = (0..lines).flat_map(|line| to.ranges(line, line_bytes, true));
+            turn.copied(|| format!("{} bytes of commands", line_bytes * lines), &table, ranges);
             return self.complete(turn, word);
         }
         Ok(())
@@ -156,7 +158,7 @@ impl Inline {
                 reduction: reduces.then_some(Reduction { op, signed }),
             };
             let table = turn.table();
-            release.perform(&Accessor::new(&table)).map_err(turn.mmu(fault::FRONT_END))?;
+            turn.release(&table, &release).map_err(turn.mmu(fault::FRONT_END))?;
             turn.semaphore(release.va, "released by inline to memory", release.payload);
         }
         if NVC6C0_LAUNCH_DMA_INTERRUPT_TYPE.of(word) == NVC6C0_LAUNCH_DMA_INTERRUPT_TYPE_INTERRUPT {

@@ -193,6 +193,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         },
     };
     let watch = turn.config.reports.as_ref().map(|reports| Watch::new(&reports.checker()));
+    let begun = turn.queues().map(|queues| queues.begins(turn.hw));
     let profile = turn.config.profile.as_ref();
     let model = match profile {
         Some(profile) => Some(Model::noting(pace::machine(profile.speeds()), &launch)),
@@ -223,7 +224,13 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         profile.launched(Ended { channel, launch: &launch, rows, estimate, warp_instructions, cpu_ns, start_ns });
     }
     let failed = result.is_err() && !turn.signals.stop.requested();
-    let reports = turn.config.reports.as_ref().map(|reports| reports.publish(&turn.hw.tsg.gpu, failed));
+    if let (Some(queues), Some(begun), Some(watch), Ok(_)) = (turn.queues(), begun, &watch, &result) {
+        queues.launched(turn.hw, begun, name(turn, launch.code).as_deref(), &launch, watch);
+    }
+    let reports = turn.config.reports.as_ref().map(|reports| {
+        reports.launched(failed);
+        reports.publish(&turn.hw.tsg.gpu)
+    });
     if let (Some(profile), Some(reports)) = (profile, reports) {
         reports.iter().for_each(|report| profile.reported(report, turn.hw, launch.code));
     }
@@ -282,9 +289,8 @@ fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
 /// Performs release semaphores 0 to 2 in order, after everything that the grid wrote.
 fn release(turn: &Turn<'_>, qmd: &Qmd) -> Result<(), Fault> {
     let table = turn.table();
-    let mem = Accessor::new(&table);
     for (release, interrupts) in qmd.releases(turn.ptimer.stamp()) {
-        release.perform(&mem).map_err(turn.mmu(fault::SKED))?;
+        turn.release(&table, &release).map_err(turn.mmu(fault::SKED))?;
         turn.semaphore(release.va, "released by a grid", release.payload);
         if interrupts {
             turn.awaken(Awakening::NonStall);

@@ -1,5 +1,6 @@
 //! The two forms of report semaphores of the compute class (docs/hardware/gpu-compute-class.md#compute-methods).
 
+use super::super::between::Acquired;
 use super::super::context::Units;
 use super::super::fault;
 use super::super::mem::Accessor;
@@ -7,6 +8,7 @@ use super::super::semaphore::{self, Condition, Op, Reduction, Release};
 use super::super::turn::{Flow, Turn};
 use super::methods::*;
 use tegra_hw::{Awakening, Fault};
+use tegra_mm::PageTable;
 use tegrarm_abi::layout::Bits;
 use tegrarm_abi::methods::compute::*;
 
@@ -43,11 +45,13 @@ pub(super) fn execute(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<F
     let size = STRUCTURE_SIZE.of(word);
     let wide = PAYLOAD_64.of(word) == 1;
     let table = turn.table();
-    let mem = Accessor::new(&table);
     match OPERATION.of(word) {
         OPERATION_ACQUIRE => {
-            let value = semaphore::read(&mem, va, wide).map_err(turn.mmu(fault::FRONT_END))?;
-            let done = Condition::Equal.holds(value, payload, wide);
+            let value = semaphore::read(&Accessor::new(&table), va, wide).map_err(turn.mmu(fault::FRONT_END))?;
+            let (condition, done) = (Condition::Equal, Condition::Equal.holds(value, payload, wide));
+            if let Some(queues) = turn.queues().filter(|_| done) {
+                queues.acquires(turn.hw, &table, Acquired { va, value, condition, payload, wide });
+            }
             return Ok(if done { Flow::Done } else { Flow::Again(false) });
         }
         OPERATION_RELEASE => {
@@ -60,7 +64,7 @@ pub(super) fn execute(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<F
                 timestamp: (size == STRUCTURE_FOUR_WORDS).then(|| turn.ptimer.stamp()),
                 reduction: (REDUCTION_ENABLE.of(word) == 1).then_some(reduction),
             };
-            perform(turn, &mem, &release)?;
+            perform(turn, &table, &release)?;
         }
         OPERATION_TRAP => turn.awaken(Awakening::NonStall),
         op => {
@@ -98,7 +102,7 @@ pub(super) fn execute_d(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result
                 reduction: reduces.then_some(Reduction { op, signed }),
             };
             let table = turn.table();
-            perform(turn, &Accessor::new(&table), &release)?;
+            perform(turn, &table, &release)?;
         }
         NVC6C0_SET_REPORT_SEMAPHORE_D_OPERATION_TRAP => turn.awaken(Awakening::NonStall),
         op => {
@@ -112,8 +116,8 @@ pub(super) fn execute_d(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result
     Ok(Flow::Done)
 }
 
-fn perform(turn: &Turn<'_>, mem: &Accessor<'_>, release: &Release) -> Result<(), Fault> {
-    release.perform(mem).map_err(turn.mmu(fault::FRONT_END))?;
+fn perform(turn: &Turn<'_>, table: &PageTable, release: &Release) -> Result<(), Fault> {
+    turn.release(table, release).map_err(turn.mmu(fault::FRONT_END))?;
     turn.semaphore(release.va, "released by compute class", release.payload);
     Ok(())
 }

@@ -52,6 +52,7 @@ pub(super) fn launch(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<Fl
         return Ok(Flow::Again(used > 0));
     }
     report(turn, &transfer);
+    turn.copied(|| transfer.what(), &table, transfer.ranges());
     if let Some(profile) = turn.config.profile.as_ref().filter(|_| transfer.bytes() > 0) {
         profile.copied(turn.hw.id, (transfer.bytes(), transfer.moved()), work.begun, transfer.started_ns);
     }
@@ -60,7 +61,7 @@ pub(super) fn launch(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<Fl
     }
     if let Some(release) = transfer.release {
         let release = Release { timestamp: release.timestamp.map(|_| turn.ptimer.stamp()), ..release };
-        release.perform(&mem).map_err(turn.mmu(fault::COPY))?;
+        turn.release(&table, &release).map_err(turn.mmu(fault::COPY))?;
         turn.semaphore(release.va, "released by copy engine", release.payload);
     }
     interrupt(turn, word);

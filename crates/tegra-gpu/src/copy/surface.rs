@@ -1,6 +1,7 @@
 //! The places of the lines of a copy, at a pitch or in a block-linear surface
 //! (docs/hardware/gpu-copy-engine.md#multi-line).
 
+use super::super::between::Range;
 use super::super::mem::Accessor;
 use tegra_mm::MmuFault;
 
@@ -68,6 +69,17 @@ impl Surface {
         match *self {
             Surface::Pitch { va, pitch } => Some(va.wrapping_add((pitch as u64).wrapping_mul(line)).wrapping_add(x)),
             Surface::Block(_) => None,
+        }
+    }
+
+    /// The bytes of a line, by their addresses.
+    pub(crate) fn ranges(&self, line: u64, len: u64, wrote: bool) -> Vec<Range> {
+        match self {
+            Surface::Pitch { .. } => vec![Range { va: self.linear(0, line).unwrap_or_default(), len, wrote }],
+            Surface::Block(b) => {
+                let runs = b.runs(0, line, len as usize);
+                runs.map(|(va, range)| Range { va, len: range.len() as u64, wrote }).collect()
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! A transfer while it runs: lines, elements and remapping. It can stop between pieces and continue later.
 
+use super::super::between::Range;
 use super::super::mem::Accessor;
 use super::super::semaphore::Release;
 use super::surface::Surface;
@@ -167,6 +168,26 @@ impl Transfer {
     pub(crate) fn bytes(&self) -> u64 {
         let element = self.remap.as_ref().map_or(1, Remap::write_bytes);
         self.elements.saturating_mul(self.lines).saturating_mul(element)
+    }
+
+    /// What it is in a report.
+    pub(crate) fn what(&self) -> String {
+        let reads = self.remap.as_ref().is_none_or(Remap::reads);
+        format!("{} of {} bytes", if reads { "a copy" } else { "a fill" }, self.bytes())
+    }
+
+    /// The bytes that the whole transfer reads and writes. Components that are left out are not told apart.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range> {
+        let (read, write) = match &self.remap {
+            None => (1, 1),
+            Some(remap) => (if remap.reads() { remap.read_bytes() } else { 0 }, remap.write_bytes()),
+        };
+        let lines = if self.elements == 0 || self.remap.as_ref().is_some_and(Remap::skips) { 0 } else { self.lines };
+        let of = move |line: u64| {
+            let from = self.from.ranges(line, self.elements * read, false).into_iter();
+            from.chain(self.to.ranges(line, self.elements * write, true)).filter(|range| range.len > 0)
+        };
+        (0..lines).flat_map(of)
     }
 
     /// The number of bytes that the whole transfer reads and writes together.

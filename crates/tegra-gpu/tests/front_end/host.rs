@@ -3,8 +3,9 @@
 use crate::harness::*;
 use proptest::prelude::*;
 use std::sync::atomic::Ordering;
-use tegra_gpu::GpuConfig;
-use tegra_hw::GpuPort;
+use tegra_gpu::{GpuConfig, Reports};
+use tegra_hw::{Checks, GpuPort};
+use tegrarm_abi::methods::copy::*;
 use tegrarm_abi::methods::host::*;
 
 const SEM: u64 = 0x2_0000_0000;
@@ -348,4 +349,147 @@ fn section_3_2_a_release_increments_a_syncpoint() {
     m.run(&mut lane, &words);
     assert_eq!(aperture.load_u32(3 << 16), Some(2));
     assert_eq!(lane.userd.mem.read_u32(REFERENCE), 1);
+}
+
+/// A copy of 64 bytes.
+fn copy(from: u64, to: u64) -> Vec<u32> {
+    let ends = [(from >> 32) as u32, from as u32, (to >> 32) as u32, to as u32];
+    let mut words = methods(4, NVC6B5_OFFSET_IN_UPPER, &ends);
+    words.extend(methods(4, NVC6B5_LINE_LENGTH_IN, &[64, 1]));
+    words.extend(methods(4, NVC6B5_LAUNCH_DMA, &[NVC6B5_LAUNCH_DMA_DATA_TRANSFER_TYPE_NON_PIPELINED | 0x180]));
+    words
+}
+
+fn acquire(va: u64, payload: u32) -> Vec<u32> {
+    semaphore(va, payload.into(), operation(NVC56F_SEM_EXECUTE_OPERATION_ACQ_CIRC_GEQ))
+}
+
+/// Two channels of one group, on a GPU that looks for races, and memory for their copies and semaphores.
+struct Two {
+    machine: Machine,
+    lanes: [Lane; 2],
+    memory: Buffer,
+}
+
+impl Two {
+    fn new() -> Two {
+        let checks = Checks { race: true, strict: true, ..Checks::default() };
+        let machine = Machine::with(GpuConfig { reports: Reports::of(checks, 0), ..config() });
+        let tsg = machine.tsg(0);
+        let lanes = [(510, 0x1_0000_0000), (511, 0x1_1000_0000)].map(|(id, at)| machine.channel(id, &tsg, at));
+        let memory = machine.map(SEM, 3 << 12);
+        Two { machine, lanes, memory }
+    }
+
+    /// Submits words to both channels before the GPU looks, and returns what it reports.
+    fn at_once(&mut self, words: [Vec<u32>; 2]) -> Vec<String> {
+        for (lane, words) in self.lanes.iter_mut().zip(words) {
+            lane.submit(&words);
+            self.machine.ring(lane);
+        }
+        self.machine.drain();
+        self.reports()
+    }
+
+    fn reports(&self) -> Vec<String> {
+        self.lanes[0].hw.tsg.gpu.checks.take().lines().map(str::to_owned).collect()
+    }
+
+    fn tell(&self, text: &str) {
+        self.lanes[0].hw.tsg.gpu.names.tell(PROCESS, text).expect("understood");
+    }
+}
+
+const A: u64 = SEM + 4096;
+const B: u64 = SEM + 8192;
+
+#[test]
+fn copies_of_two_channels_race_unless_a_semaphore_is_between_them() {
+    let reports = Two::new().at_once([copy(A, B), copy(B + 32, A + 256)]);
+    let parts: Vec<_> = reports.iter().flat_map(|line| line.split('\t')).collect();
+    assert_eq!(parts.len(), 3, "{parts:?}");
+    let place =
+        format!("race: global memory at {:#x}, 8224 bytes into the 12288-byte buffer at {SEM:#x}, is used by", B + 32);
+    assert!(parts[0].starts_with(&place), "{}", parts[0]);
+    assert_eq!(
+        parts[1..],
+        ["load of a copy of 64 bytes in channel 511", "earlier store of a copy of 64 bytes in channel 510"]
+    );
+
+    let ordered = [[copy(A, B), release(SEM, 7)].concat(), [acquire(SEM, 7), copy(B, A + 256)].concat()];
+    assert_eq!(Two::new().at_once(ordered), [""; 0]);
+    let too_early = [[release(SEM, 7), copy(A, B)].concat(), [acquire(SEM, 7), copy(B, A + 256)].concat()];
+    assert_eq!(Two::new().at_once(too_early).len(), 1);
+    // What one channel releases first is known to who waits for that, and what it does behind it is not.
+    let first = [release(SEM, 1), copy(A, B), release(SEM, 2)].concat();
+    assert_eq!(Two::new().at_once([first, [acquire(SEM, 1), copy(A, B)].concat()]).len(), 1);
+}
+
+#[test]
+fn reads_and_other_bytes_and_atomic_counters_are_no_races() {
+    assert_eq!(Two::new().at_once([copy(A, B), copy(A, B + 64)]), [""; 0], "both read one place, and store to others");
+    assert_eq!(Two::new().at_once([copy(A, B), copy(A + 64, B + 64)]), [""; 0]);
+    assert_eq!(Two::new().at_once([copy(A, B + 1), copy(A, B + 66)]).len(), 0, "byte 65 is in between");
+    assert_eq!(Two::new().at_once([copy(A, B + 1), copy(A, B + 64)]).len(), 1, "byte 64 is stored twice");
+}
+
+#[test]
+fn the_processor_may_know_whatever_has_ended_unless_it_tells_its_waits() {
+    let mut two = Two::new();
+    assert_eq!(two.at_once([copy(A, B), Vec::from([0])]), [""; 0]);
+    // Channel 510 is idle, and the processor may have seen that.
+    assert_eq!(two.at_once([Vec::from([0]), copy(A, B)]), [""; 0]);
+
+    // It tells that it has waited, or has not.
+    for waits in [true, false] {
+        let mut two = Two::new();
+        two.tell(&format!("queue\t{:#x}\t{:#x}\tfirst\nqueue\t{:#x}\t{:#x}\tsecond\n", 510, SEM, 511, SEM + 64));
+        two.tell("gives\t0x1fe\t0x1\n");
+        two.lanes[0].submit(&[copy(A, B), release(SEM, 1)].concat());
+        two.machine.ring(&two.lanes[0]);
+        two.machine.drain();
+        assert_eq!(two.memory.mem.read_u32(0), 1);
+        if waits {
+            two.tell("waited\t0x1fe\t0x1\n");
+        }
+        two.tell("gives\t0x1ff\t0x1\n");
+        two.lanes[1].submit(&copy(A, B));
+        // What is waited for later makes no difference to what was given before.
+        two.tell("waited\t0x1fe\t0x1\n");
+        two.machine.ring(&two.lanes[1]);
+        two.machine.drain();
+        let reports = two.reports();
+        assert_eq!(reports.len(), usize::from(!waits), "{reports:?}");
+        assert!(waits || reports[0].ends_with("earlier store of a copy of 64 bytes in first"), "{reports:?}");
+    }
+}
+
+#[test]
+fn a_semaphore_that_something_else_has_written_orders_everything_before() {
+    let mut two = Two::new();
+    // The first channel copies the number that the second one waits for.
+    two.memory.mem.write_u32(4096 + 128, 9);
+    let flag = [copy(A, B), copy(A + 128, SEM)].concat();
+    assert_eq!(two.at_once([flag, [acquire(SEM, 9), copy(A, B)].concat()]), [""; 0]);
+}
+
+#[test]
+fn memory_that_is_mapped_anew_has_not_been_used() {
+    for mapped_anew in [true, false] {
+        let (mut two, fresh, again) = (Two::new(), Buffer::new(B + 4096, 4096), Buffer::new(B + 4096, 4096));
+        two.machine.space.update(|table| table.insert(fresh.extent()));
+        for (at, token) in [510, 511].into_iter().enumerate() {
+            two.tell(&format!("queue\t{token:#x}\t{SEM:#x}\tq\ngives\t{token:#x}\t0x1\n"));
+            two.lanes[at].submit(&copy(A, B + 4096));
+            two.machine.ring(&two.lanes[at]);
+            two.machine.drain();
+            if mapped_anew {
+                two.machine.space.update(|table| {
+                    table.remove(B + 4096);
+                    table.insert(again.extent());
+                });
+            }
+        }
+        assert_eq!(two.reports().len(), usize::from(!mapped_anew));
+    }
 }

@@ -79,8 +79,12 @@ impl Attribute {
             Attribute::LongestSlice => format!("{}\n", slices.end()),
             Attribute::Faults => kernel.board.hw.faults.text(),
             Attribute::Checks => kernel.board.hw.checks.take(),
-            Attribute::Names if kernel.board.config.profiled => "functions lines ranges\n".to_owned(),
-            Attribute::Names => "functions\n".to_owned(),
+            Attribute::Names => {
+                let config = &kernel.board.config;
+                let (profile, waits) = (config.profiled, config.checks.strict);
+                let more = [(profile, " lines ranges"), (waits, " waits")].map(|(on, what)| if on { what } else { "" });
+                format!("functions{}\n", more.concat())
+            }
         }
     }
 

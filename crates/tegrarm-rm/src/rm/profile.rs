@@ -197,6 +197,11 @@ impl Rm {
         self.kmd().code_wanted()
     }
 
+    /// Whether the kernel has a use for what the processor gives to queues and waits for. False on a board.
+    pub fn waits_wanted(&self) -> bool {
+        self.kmd().waits_wanted()
+    }
+
     /// Tells the kernel about GPU code, if it has a use for that.
     pub fn tell_code(&self, lines: &str) {
         self.kmd().tell_code(lines);

@@ -84,6 +84,7 @@ impl Queue {
     pub fn open(base: &Base, number: u64, plan: Plan, local: u32) -> RmResult<Queue> {
         let mut channel = Channel::open(base.session(), base.doorbell(), plan, base.diagnostics())?;
         base.set_up(&mut channel)?;
+        base.introduce(&mut channel, number);
         let (arena, ready_local) = match plan.kind {
             Kind::Compute => (Some(base.local_memory(&mut channel, local)?), local),
             Kind::Copy => (None, NO_LOCAL),
@@ -201,7 +202,7 @@ impl Queue {
         // Threads that wait with the old channel's watch get the fault that it knows now.
         work.channel.watch().fault()?;
         let last = work.channel.last();
-        let completed = self.timeline.completed();
+        let completed = self.timeline.progress();
         if let Some(records) = work.channel.records() {
             records.lose(completed);
         }
@@ -209,6 +210,7 @@ impl Queue {
         let mut channel =
             Channel::go_on(base.session(), base.doorbell(), self.plan, base.diagnostics(), &self.timeline, last)?;
         base.set_up(&mut channel)?;
+        base.introduce(&mut channel, self.number);
         if self.plan.kind == Kind::Compute {
             work.arena = Some(base.local_memory(&mut channel, work.local)?);
         }
@@ -362,7 +364,7 @@ impl Queue {
         })?;
         self.last.store(waits, Ordering::Release);
         // The GPU reads that number until then, even if the other queue has ended.
-        let completed = self.timeline.completed();
+        let completed = self.timeline.progress();
         work.waits_for.retain(|(waits, _)| *waits > completed);
         work.waits_for.push((waits, other.clone()));
         Ok(waits)
@@ -430,7 +432,7 @@ impl Queue {
     /// The recorded work that has finished. Each piece is returned once.
     pub fn recorded(&self) -> Vec<Record> {
         let mut work = self.work.lock();
-        let completed = self.timeline.completed();
+        let completed = self.timeline.progress();
         let records = work.channel.records().map_or_else(Vec::new, |records| records.take(completed));
         drop(work);
         let whose = |record: Record| Record { queue: self.number, fence: self.fence_of(record.fence), ..record };
