@@ -183,13 +183,17 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__sim__subcmd__replay)
-            opts="-h --chip --l4t --nvmap --strict --all --json --help"
+            opts="-h --chip --power --l4t --nvmap --strict --all --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --chip)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --power)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -209,13 +213,17 @@ _tegrarm__sim() {
             return 0
             ;;
         tegrarm__sim__subcmd__run)
-            opts="-q -v -h --chip --l4t --nvmap --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --schedules --seed --clock --stats --profile --check-exit --suppressions --verbose --interruptible --scarce --kill --help"
+            opts="-q -v -h --chip --power --l4t --nvmap --strict --strace --kmsg --kmsg-records --quiet --trace --trap-paths --without --deny --dead-gpu --memory --check --schedules --seed --clock --stats --profile --check-exit --suppressions --verbose --interruptible --scarce --kill --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --chip)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --power)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

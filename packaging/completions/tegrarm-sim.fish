@@ -31,7 +31,8 @@ complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "replay" -d 
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "decode" -d 'Prints a pushbuffer, a launch descriptor or a cubin in words'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "manual" -d 'Writes the man pages and the completions of bash, zsh and fish into a directory'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l chip -d 'The module: agx-orin, agx-orin-pg, orin-nx, orin-nx-super, orin-nano, orin-nano-super, gv11b' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l chip -d 'The module: agx-orin, agx-orin-pg, agx-orin-32gb, orin-nx, orin-nx-super, orin-nx-8gb, orin-nx-8gb-super, orin-nano, orin-nano-super, orin-nano-4gb, orin-nano-4gb-super, gv11b' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l power -d 'The power mode, with the name that nvpmodel prints. Without one, nothing limits the GPU' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l l4t -d 'Jetson Linux release: r36, r35, r35.4, r39' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l nvmap -d 'What nvmap refuses although memory is free: plain (nothing), cve-2025-33177 (what L4T 36.4.7 refuses), fragmented' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l strace -d 'Prints a decoded line per ioctl, to standard error or to a file' -r -F
@@ -58,7 +59,8 @@ complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l stats -d
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s v -l verbose -d 'Says how the program got its device nodes, and how many calls were trapped for it'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l interruptible -d 'Lets signals interrupt calls that are being answered, as hosts before Linux 5.19 do. For tests'
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -s h -l help -d 'Print help'
-complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l chip -d 'The module: agx-orin, agx-orin-pg, orin-nx, orin-nx-super, orin-nano, orin-nano-super, gv11b' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l chip -d 'The module: agx-orin, agx-orin-pg, agx-orin-32gb, orin-nx, orin-nx-super, orin-nx-8gb, orin-nx-8gb-super, orin-nano, orin-nano-super, orin-nano-4gb, orin-nano-4gb-super, gv11b' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l power -d 'The power mode, with the name that nvpmodel prints. Without one, nothing limits the GPU' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l l4t -d 'Jetson Linux release: r36, r35, r35.4, r39' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l nvmap -d 'What nvmap refuses although memory is free: plain (nothing), cve-2025-33177 (what L4T 36.4.7 refuses), fragmented' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand replay" -l strict -d 'Refuse what is accepted here and believed to freeze a board'

@@ -25,7 +25,9 @@ def facts() -> dict:
     if supervisor and "memory" in supervisor:
         memory = int(supervisor["memory"])  # in a supervised program, /proc/meminfo is that of this computer
     if kind == "in-process":
-        simulated = {"module": os.environ.get("TEGRARM_SIM_CHIP", "agx-orin"), "l4t": os.environ.get("TEGRARM_SIM_L4T", "r36")}
+        power = os.environ.get("TEGRARM_SIM_POWER")
+        simulated = {"module": os.environ.get("TEGRARM_SIM_CHIP", "agx-orin"), **({"power": power} if power else {}),
+                     "l4t": os.environ.get("TEGRARM_SIM_L4T", "r36")}
     else:
         simulated = {k: v for k, v in (supervisor or {}).items() if k != "memory"}
     return {

@@ -179,6 +179,8 @@ def test_the_simulators_tools_are_below_sim(tmp_path, script):
 def test_info_tells_the_three_apart():
     here = json.loads(tegrarm("info", "--json", TEGRARM_SIM_CHIP="orin-nano").stdout)
     assert here["kind"] == "in-process" and here["simulator"] == {"module": "orin-nano", "l4t": "r36"}
+    low = json.loads(tegrarm("info", "--json", TEGRARM_SIM_CHIP="orin-nano", TEGRARM_SIM_POWER="7W").stdout)
+    assert low["simulator"]["power"] == "7W" and (low["device"]["compute_units"], here["device"]["compute_units"]) == (4, 8)
     for chip in ("agx-orin", "orin-nano"):
         board = ["--chip", chip, "--l4t", "r35", "--memory", "2048"]
         done = subprocess.run([TEGRARM_SIM, "run", *board, "--", sys.executable, *RUN, "info", "--json"],
@@ -186,6 +188,10 @@ def test_info_tells_the_three_apart():
         told = json.loads(done.stdout)
         assert told["kind"] == "tegrarm-sim run" and told["device"]["memory"] == 2048 << 20
         assert told["simulator"]["module"] == chip and told["simulator"]["l4t"] == "r35"
+    powered = subprocess.run([TEGRARM_SIM, "run", "--power", "MODE_15W", "--", sys.executable, *RUN, "info", "--json"],
+                             env={**os.environ, "TEGRARM_BACKEND": "nvgpu"}, capture_output=True, text=True, timeout=300)
+    told = json.loads(powered.stdout)
+    assert told["simulator"]["power"] == "MODE_15W" and told["device"]["compute_units"] == 6
     # A program that takes the variable away is still told by what the kernel answers.
     bare = subprocess.run([TEGRARM_SIM, "run", "--", "env", "-u", "TEGRARM_SIM_RUN", sys.executable, *RUN, "info", "--json"],
                           env={**os.environ, "TEGRARM_BACKEND": "nvgpu"}, capture_output=True, text=True, timeout=300)

@@ -42,7 +42,7 @@ pub(crate) struct Board {
 impl Board {
     /// A board whose GPU is `gpu`.
     pub(crate) fn new(config: SimConfig, gpu: Arc<dyn GpuPort>) -> Board {
-        let chip = ChipData::of(config.chip);
+        let chip = ChipData::of(&config);
         Board {
             config,
             chip,

@@ -4,7 +4,9 @@
 //! others differ from it only in floorsweeping, clocks and memory (docs/hardware/nvgpu-nodes.md#orin-modules). Values
 //! that no log shows (masks of NX and Nano, clock tables, carveout sizes) are plausible and not observed.
 
-use crate::config::Chip;
+use crate::config::{Chip, SimConfig};
+use crate::power::PowerMode;
+use std::sync::LazyLock;
 use tegra_hw::Speeds;
 use tegrarm_abi::nvmap::{NVMAP_HEAP_CARVEOUT_FSI, NVMAP_HEAP_CARVEOUT_VPR};
 use tegrarm_abi::rm::classes::*;
@@ -41,6 +43,8 @@ pub(crate) struct ChipData {
     pub name: &'static str,
     /// The TPCs in each GPC that the chip can have. 0 means that the GPC is fused off or gated off.
     pub tpc_masks: &'static [u32],
+    /// The TPCs that the power mode gates off, as `tpc_pg_mask` has them.
+    pub tpc_gated: u32,
     pub tpc_per_gpc: u32,
     pub sm_per_tpc: u32,
     pub sm_version: u32,
@@ -63,6 +67,8 @@ pub(crate) struct ChipData {
     /// The steps of the GPC clock in Hz, ascending.
     pub frequencies: &'static [u64],
     pub carveouts: &'static [Carveout],
+    /// The highest clock in Hz that the power mode leaves to devfreq. It is more than the highest step if the mode limits nothing.
+    pub clock_limit: u64,
     /// The name of the devfreq directory on r36 and on r35.
     pub devfreq: [&'static str; 2],
     /// The bytes that the DRAM moves in a second (NVIDIA's data sheets of the modules).
@@ -107,6 +113,7 @@ const AGX_ORIN: ChipData = ChipData {
     revision: 0xa1,
     name: "ga10b",
     tpc_masks: &[0xf, 0xf],
+    tpc_gated: 0,
     tpc_per_gpc: 4,
     sm_per_tpc: 2,
     sm_version: 0x807,
@@ -137,10 +144,26 @@ const AGX_ORIN: ChipData = ChipData {
         1_300_000_000,
     ],
     carveouts: ORIN_CARVEOUTS,
+    clock_limit: u64::MAX,
     devfreq: ["17000000.gpu", "17000000.ga10b"],
     dram_bandwidth: 204_800_000_000,
 };
 const AGX_ORIN_PG: ChipData = ChipData { tpc_masks: &[0xf, 0], ..AGX_ORIN };
+/// Seven TPCs, and the highest clock of the data sheet.
+const AGX_ORIN_32: ChipData = ChipData {
+    tpc_masks: &[0xf, 0x7],
+    frequencies: &[
+        306_000_000,
+        408_000_000,
+        510_000_000,
+        612_000_000,
+        714_000_000,
+        816_000_000,
+        918_000_000,
+        930_750_000,
+    ],
+    ..AGX_ORIN
+};
 const ORIN_NX: ChipData = ChipData {
     tpc_masks: &[0xf, 0],
     emc_mask: 3,
@@ -164,6 +187,11 @@ const ORIN_NX_SUPER: ChipData = ChipData {
     ],
     ..ORIN_NX
 };
+/// The highest clock of the data sheet. MAXN_SUPER is that of the larger module.
+const ORIN_NX_8: ChipData = ChipData {
+    frequencies: &[306_000_000, 408_000_000, 510_000_000, 612_000_000, 714_000_000, 765_000_000],
+    ..ORIN_NX
+};
 const ORIN_NANO: ChipData = ChipData {
     tpc_masks: &[0xf, 0],
     emc_mask: 3,
@@ -185,6 +213,11 @@ const ORIN_NANO_SUPER: ChipData = ChipData {
     dram_bandwidth: 102_000_000_000,
     ..ORIN_NANO
 };
+/// Two TPCs, and a memory of 64 bits.
+const ORIN_NANO_4: ChipData =
+    ChipData { tpc_masks: &[0x3, 0], emc_mask: 1, dram_bandwidth: 34_000_000_000, ..ORIN_NANO };
+const ORIN_NANO_4_SUPER: ChipData =
+    ChipData { tpc_masks: &[0x3, 0], emc_mask: 1, dram_bandwidth: 51_000_000_000, ..ORIN_NANO_SUPER };
 const GV11B: ChipData = ChipData {
     arch: 0x150,
     tpc_masks: &[0xf],
@@ -253,10 +286,33 @@ fn speed_without(counts: &[u32], left: &[u32], (gpc, tpc): (usize, u32)) -> u32 
 }
 
 impl ChipData {
-    pub(crate) fn of(chip: Chip) -> &'static ChipData {
+    /// The module of a board, in the power mode that it is in.
+    pub(crate) fn of(config: &SimConfig) -> &'static ChipData {
+        static IN_MODES: LazyLock<Vec<(Chip, &PowerMode, ChipData)>> = LazyLock::new(|| {
+            let row = |chip: Chip, mode| (chip, mode, ChipData::of_module(chip).in_mode(mode));
+            Chip::all().flat_map(|chip| chip.power_modes().iter().map(move |mode| row(chip, mode))).collect()
+        });
+        let found = IN_MODES.iter().find(|(chip, mode, _)| *chip == config.chip && Some(*mode) == config.power);
+        found.map_or(ChipData::of_module(config.chip), |(_, _, data)| data)
+    }
+
+    /// The same module with what a power mode leaves of it.
+    fn in_mode(&self, mode: &PowerMode) -> ChipData {
+        // Each group of channels has 64 bits, and moves them twice in a cycle of the memory's clock.
+        let moved = mode.emc_hz.saturating_mul(u64::from(2 * 8 * self.emc_mask.count_ones()));
+        let dram_bandwidth = self.dram_bandwidth.min(moved);
+        ChipData { tpc_masks: mode.tpcs, tpc_gated: mode.gated, clock_limit: mode.gpu_hz, dram_bandwidth, ..*self }
+    }
+
+    fn of_module(chip: Chip) -> &'static ChipData {
         match chip {
             Chip::AgxOrin => &AGX_ORIN,
             Chip::AgxOrinPowerGated => &AGX_ORIN_PG,
+            Chip::AgxOrin32 => &AGX_ORIN_32,
+            Chip::OrinNx8 => &ORIN_NX_8,
+            Chip::OrinNx8Super => &ORIN_NX_SUPER,
+            Chip::OrinNano4 => &ORIN_NANO_4,
+            Chip::OrinNano4Super => &ORIN_NANO_4_SUPER,
             Chip::OrinNx => &ORIN_NX,
             Chip::OrinNxSuper => &ORIN_NX_SUPER,
             Chip::OrinNano => &ORIN_NANO,
@@ -265,10 +321,10 @@ impl ChipData {
         }
     }
 
-    /// How fast the module is, with its highest clock.
+    /// How fast the module is, with the highest clock that its power mode allows.
     pub(crate) fn speeds(&self) -> Speeds {
         Speeds {
-            gpu_hz: self.frequencies.iter().copied().max().unwrap_or(0),
+            gpu_hz: self.highest_allowed(),
             dram_bytes_per_second: self.dram_bandwidth,
             l2_bytes: self.l2_size,
             l2_slices: self.num_ltc * self.lts_per_ltc,
@@ -317,6 +373,11 @@ impl ChipData {
 
     pub(crate) fn max_frequency(&self) -> u64 {
         *self.frequencies.last().expect("every module has clocks")
+    }
+
+    /// The highest clock that devfreq may choose before somebody else limits it.
+    pub(crate) fn highest_allowed(&self) -> u64 {
+        self.max_frequency().min(self.clock_limit)
     }
 
     pub(crate) fn min_frequency(&self) -> u64 {

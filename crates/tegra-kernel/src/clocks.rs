@@ -81,7 +81,7 @@ impl Drop for Session {
 
 impl Clocks {
     pub(crate) fn new(chip: &'static ChipData) -> Clocks {
-        let (min, max) = (chip.min_frequency(), chip.max_frequency());
+        let (min, max) = (chip.min_frequency(), chip.highest_allowed());
         let state = State { min, max, targets: Vec::new(), requests: 0, actual: max / MHZ, rate: max };
         Clocks { chip, state: Mutex::new(state) }
     }

@@ -1,6 +1,7 @@
 //! The configuration: which board is simulated, and with which kernel.
 
 use crate::host;
+use crate::power::{self, PowerMode};
 use crate::release::L4t;
 use std::fmt;
 
@@ -13,14 +14,24 @@ pub enum Chip {
     AgxOrin,
     /// The same board in the power mode of the published logs: one GPC with four TPCs.
     AgxOrinPowerGated,
+    /// Jetson AGX Orin 32 GB: ga10b with 14 SMs.
+    AgxOrin32,
     /// Jetson Orin NX 16 GB: ga10b with 8 SMs.
     OrinNx,
     /// The same module in the power mode MAXN_SUPER of JetPack 6.2: a higher clock.
     OrinNxSuper,
+    /// Jetson Orin NX 8 GB: ga10b with 8 SMs and a lower clock.
+    OrinNx8,
+    /// The same module in the power mode MAXN_SUPER.
+    OrinNx8Super,
     /// Jetson Orin Nano 8 GB: ga10b with 8 SMs.
     OrinNano,
     /// The same module in the power mode MAXN_SUPER ("Orin Nano Super"): a higher clock and faster memory.
     OrinNanoSuper,
+    /// Jetson Orin Nano 4 GB: ga10b with 4 SMs and half of the memory's channels.
+    OrinNano4,
+    /// The same module in the power mode MAXN_SUPER.
+    OrinNano4Super,
     /// Jetson AGX Xavier: gv11b (Volta). It has class numbers and ioctls only, because its machine code is not
     /// simulated.
     Gv11b,
@@ -51,6 +62,8 @@ pub enum Refusals {
 pub struct SimConfig {
     /// The module.
     pub chip: Chip,
+    /// Its power mode (`TEGRARM_SIM_POWER`). Without one, everything that the module has is powered and runs at its highest clock.
+    pub power: Option<&'static PowerMode>,
     /// Its kernel release.
     pub l4t: L4t,
     /// The MemTotal in bytes.
@@ -96,10 +109,15 @@ impl std::error::Error for ConfigError {}
 const CHIPS: &[(&str, Chip)] = &[
     ("agx-orin", Chip::AgxOrin),
     ("agx-orin-pg", Chip::AgxOrinPowerGated),
+    ("agx-orin-32gb", Chip::AgxOrin32),
     ("orin-nx", Chip::OrinNx),
     ("orin-nx-super", Chip::OrinNxSuper),
+    ("orin-nx-8gb", Chip::OrinNx8),
+    ("orin-nx-8gb-super", Chip::OrinNx8Super),
     ("orin-nano", Chip::OrinNano),
     ("orin-nano-super", Chip::OrinNanoSuper),
+    ("orin-nano-4gb", Chip::OrinNano4),
+    ("orin-nano-4gb-super", Chip::OrinNano4Super),
     ("gv11b", Chip::Gv11b),
 ];
 const RELEASES: &[(&str, L4t)] = &[("r36", L4t::R36), ("r35", L4t::R35), ("r35.4", L4t::R35_4), ("r39", L4t::R39)];
@@ -120,6 +138,30 @@ impl Chip {
     pub fn name(self) -> &'static str {
         CHIPS.iter().find(|(_, chip)| *chip == self).map_or("unknown", |(name, _)| name)
     }
+
+    /// Every module.
+    pub fn all() -> impl Iterator<Item = Chip> {
+        CHIPS.iter().map(|(_, chip)| *chip)
+    }
+
+    /// The power modes that nvpmodel has for it. The first one limits nothing.
+    pub fn power_modes(self) -> &'static [PowerMode] {
+        match self {
+            Chip::AgxOrin => power::AGX_ORIN,
+            // It is itself a mode, and the logs do not say which.
+            Chip::AgxOrinPowerGated => &[],
+            Chip::AgxOrin32 => power::AGX_ORIN_32,
+            Chip::OrinNx => power::ORIN_NX,
+            Chip::OrinNxSuper => power::ORIN_NX_SUPER,
+            Chip::OrinNx8 => power::ORIN_NX_8,
+            Chip::OrinNx8Super => power::ORIN_NX_8_SUPER,
+            Chip::OrinNano => power::ORIN_NANO,
+            Chip::OrinNanoSuper => power::ORIN_NANO_SUPER,
+            Chip::OrinNano4 => power::ORIN_NANO_4,
+            Chip::OrinNano4Super => power::ORIN_NANO_4_SUPER,
+            Chip::Gv11b => &[],
+        }
+    }
 }
 
 impl SimConfig {
@@ -127,6 +169,7 @@ impl SimConfig {
     pub fn new(chip: Chip) -> SimConfig {
         SimConfig {
             chip,
+            power: None,
             l4t: L4t::R36,
             mem_total: mem_total(chip),
             refusals: Refusals::None,
@@ -154,6 +197,21 @@ impl SimConfig {
         Ok(SimConfig { refusals, ..self })
     }
 
+    /// The same module in a power mode, which has the name that nvpmodel prints.
+    ///
+    /// # Errors
+    /// The module has no such mode.
+    pub fn powered(self, mode: &str) -> Result<SimConfig, ConfigError> {
+        let modes = self.chip.power_modes();
+        let Some(power) = modes.iter().find(|known| known.name == mode) else {
+            let value = format!("{mode} of {}", self.chip.name());
+            let names: Vec<_> = modes.iter().map(|known| known.name).collect();
+            let allowed = if names.is_empty() { "none, which this board has".to_owned() } else { names.join(", ") };
+            return Err(ConfigError { variable: "TEGRARM_SIM_POWER", value, allowed });
+        };
+        Ok(SimConfig { power: Some(power), ..self })
+    }
+
     /// The same board, on which each launch runs in so many other schedules, too. They follow from a seed. `None` leaves either as it is.
     #[must_use]
     pub fn in_schedules(self, others: Option<u32>, seed: Option<u64>) -> SimConfig {
@@ -169,7 +227,7 @@ impl SimConfig {
         SimConfig { l4t, ..self }
     }
 
-    /// What `TEGRARM_SIM_CHIP`, `TEGRARM_SIM_L4T` (r36, r35, r35.4, r39), `TEGRARM_SIM_NVMAP` (plain,
+    /// What `TEGRARM_SIM_CHIP`, `TEGRARM_SIM_POWER` (a power mode of it), `TEGRARM_SIM_L4T` (r36, r35, r35.4, r39), `TEGRARM_SIM_NVMAP` (plain,
     /// cve-2025-33177, fragmented), `TEGRARM_SIM_STEP`, `TEGRARM_SIM_STRICT` and `TEGRARM_SIM_STATS` (0, 1) and `TEGRARM_SIM_CLOCK`
     /// (host, model) say; the first of each when unset. `TEGRARM_SIM_PROFILE` names a file. `TEGRARM_SIM_CHECK` names checks,
     /// divided by commas, and none when unset; `TEGRARM_SIM_CHECK_EXIT` is a number from 0 to 255. `TEGRARM_SIM_SCHEDULES` and
@@ -197,6 +255,10 @@ impl SimConfig {
             number("TEGRARM_SIM_SCHEDULES", &lookup, "4294967295")?,
             number("TEGRARM_SIM_SEED", &lookup, "18446744073709551615")?,
         );
+        let config = match lookup("TEGRARM_SIM_POWER") {
+            Some(mode) if !mode.is_empty() => config.powered(&mode)?,
+            _ => config,
+        };
         let config = config.on(choose("TEGRARM_SIM_L4T", &lookup, RELEASES)?);
         let config = config.refusing(choose("TEGRARM_SIM_NVMAP", &lookup, REFUSALS)?)?;
         Ok(SimConfig { mem_total: config.mem_total.min(host::memory().unwrap_or(u64::MAX)), ..config })
@@ -273,8 +335,10 @@ fn mem_total(chip: Chip) -> u64 {
     const MIB: u64 = 1 << 20;
     match chip {
         Chip::AgxOrin | Chip::AgxOrinPowerGated => 62_840 * MIB,
+        Chip::AgxOrin32 => 30_536 * MIB,
         Chip::OrinNx | Chip::OrinNxSuper => 15_656 * MIB,
-        Chip::OrinNano | Chip::OrinNanoSuper => 7_620 * MIB,
+        Chip::OrinNx8 | Chip::OrinNx8Super | Chip::OrinNano | Chip::OrinNanoSuper => 7_620 * MIB,
+        Chip::OrinNano4 | Chip::OrinNano4Super => 3_440 * MIB,
         Chip::Gv11b => 31_920 * MIB,
     }
 }
@@ -330,8 +394,28 @@ mod tests {
         let error = SimConfig::from_lookup(|name| (name == "TEGRARM_SIM_CHIP").then(|| "orin".to_owned())).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "TEGRARM_SIM_CHIP=\"orin\" is unknown; set it to one of: agx-orin, agx-orin-pg, orin-nx, orin-nx-super, orin-nano, \
-             orin-nano-super, gv11b"
+            "TEGRARM_SIM_CHIP=\"orin\" is unknown; set it to one of: agx-orin, agx-orin-pg, agx-orin-32gb, orin-nx, \
+             orin-nx-super, orin-nx-8gb, orin-nx-8gb-super, orin-nano, orin-nano-super, orin-nano-4gb, orin-nano-4gb-super, gv11b"
         );
+    }
+
+    #[test]
+    fn a_power_mode_is_one_of_the_module() {
+        let asked = |chip: &str, mode: &str| {
+            SimConfig::from_lookup(|name| match name {
+                "TEGRARM_SIM_CHIP" => Some(chip.to_owned()),
+                "TEGRARM_SIM_POWER" => Some(mode.to_owned()),
+                _ => None,
+            })
+        };
+        for chip in Chip::all() {
+            assert_eq!(asked(chip.name(), "").unwrap().power, None);
+            for mode in chip.power_modes() {
+                assert_eq!(asked(chip.name(), mode.name()).unwrap().power, Some(mode));
+            }
+        }
+        let error = asked("orin-nano", "MAXN").unwrap_err().to_string();
+        assert_eq!(error, "TEGRARM_SIM_POWER=\"MAXN of orin-nano\" is unknown; set it to one of: 15W, 7W");
+        assert!(asked("gv11b", "MAXN").unwrap_err().to_string().ends_with("none, which this board has"));
     }
 }

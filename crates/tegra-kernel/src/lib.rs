@@ -29,6 +29,7 @@ mod ioctls;
 mod nodes;
 mod nvmap;
 mod nvsched;
+mod power;
 pub mod process;
 mod profiler;
 mod registers;
@@ -42,6 +43,7 @@ mod tsg;
 
 pub use config::{Checks, Chip, Clock, ConfigError, Refusals, SimConfig};
 pub use ioctls::ioctls;
+pub use power::PowerMode;
 pub use release::L4t;
 
 use board::{Board, CHANNELS};
@@ -110,12 +112,12 @@ impl Kernel {
 
     /// The number of SMs of the GPU.
     pub fn sm_count(config: &SimConfig) -> u32 {
-        ChipData::of(config.chip).sm_count()
+        ChipData::of(config).sm_count()
     }
 
     /// How fast the module is.
     pub fn speeds(config: &SimConfig) -> Speeds {
-        ChipData::of(config.chip).speeds()
+        ChipData::of(config).speeds()
     }
 
     /// The name of the board for messages, for example `virtual Orin (ga10b, sm_87)`.

@@ -24,4 +24,4 @@ pub mod slow_kernels;
 pub mod supervisor;
 
 pub use board::{SimKmd, boot, boot_profiled};
-pub use tegra_kernel::{Census, Checks, Chip, Clock, ConfigError, Kernel, L4t, Refusals, SimConfig};
+pub use tegra_kernel::{Census, Checks, Chip, Clock, ConfigError, Kernel, L4t, PowerMode, Refusals, SimConfig};

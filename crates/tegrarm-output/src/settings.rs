@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::sync::Once;
 
 /// Every variable that the library, the Python package or the simulator reads. docs/settings.md says what they mean.
-pub const NAMES: [&str; 27] = [
+pub const NAMES: [&str; 28] = [
     "TEGRARM_BACKEND",
     "TEGRARM_COMPILED",
     "TEGRARM_CPU_CACHE",
@@ -25,6 +25,7 @@ pub const NAMES: [&str; 27] = [
     "TEGRARM_SIM_FAULTS",
     "TEGRARM_SIM_L4T",
     "TEGRARM_SIM_NVMAP",
+    "TEGRARM_SIM_POWER",
     "TEGRARM_SIM_PROFILE",
     "TEGRARM_SIM_RUN",
     "TEGRARM_SIM_SCHEDULES",

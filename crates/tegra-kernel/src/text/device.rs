@@ -49,9 +49,6 @@ pub(super) const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("tegra_sim_names", Attribute::Names),
 ];
 
-/// The TPCs that the module's power mode gates. It is 0, because the modules here have fewer TPCs and gate none.
-const TPC_GATING: u64 = 0;
-
 impl Attribute {
     pub(super) fn writable(self) -> bool {
         use Attribute::*;
@@ -74,7 +71,7 @@ impl Attribute {
                 let gpcs = (0..).step_by(kernel.board.chip.tpc_per_gpc as usize).zip(kernel.board.chip.tpc_masks);
                 format!("{:#x}\n", gpcs.fold(0, |all, (shift, tpcs)| all | tpcs << shift))
             }
-            Attribute::TpcGating => format!("{TPC_GATING}\n"),
+            Attribute::TpcGating => format!("{}\n", kernel.board.chip.tpc_gated),
             Attribute::ShortestSlice => format!("{}\n", slices.start()),
             Attribute::LongestSlice => format!("{}\n", slices.end()),
             Attribute::Faults => kernel.board.hw.faults.text(),
@@ -103,10 +100,10 @@ impl Attribute {
                     railgating.1 = delay;
                 }
             }
-            Attribute::TpcGating if number? == TPC_GATING => {}
+            Attribute::TpcGating if number? == u64::from(kernel.board.chip.tpc_gated) => {}
             Attribute::TpcGating if kernel.board.device.has_golden_image() => return Err(Errno::EBUSY),
             Attribute::TpcGating => {
-                tracing::error!("tpc_pg_mask is not simulated: choose a module with other TPCs");
+                tracing::error!("tpc_pg_mask is not simulated: choose a power mode with other TPCs");
                 return Err(Errno::EINVAL);
             }
             Attribute::ShortestSlice => kernel.nodes.groups.scheduling.set_shortest_timeslice(number?)?,

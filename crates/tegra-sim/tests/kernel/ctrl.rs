@@ -124,6 +124,10 @@ fn rule_4_3_sms_of_every_module() {
     for (chip, sms) in [
         (Chip::AgxOrin, 16),
         (Chip::AgxOrinPowerGated, 8),
+        (Chip::OrinNx8, 8),
+        (Chip::OrinNx8Super, 8),
+        (Chip::OrinNano4, 4),
+        (Chip::OrinNano4Super, 4),
         (Chip::OrinNx, 8),
         (Chip::OrinNxSuper, 8),
         (Chip::OrinNano, 8),
@@ -140,7 +144,7 @@ fn rule_4_3_sms_of_every_module() {
         assert_eq!(entries.pop(), Some(0xee));
         // The SMs of a TPC follow each other, TPCs take turns between GPCs, and no GPC is a virtual one.
         let places = entries.chunks(6).map(|e| (e[0], e[2], e[3], e[4], e[1]));
-        let local = [3, 1, 2, 0];
+        let local = if sms == 4 { [1, 0, 0, 0] } else { [3, 1, 2, 0] };
         let (two, sms) = (sms == 16, 0..sms as u8);
         let expected = sms.map(|sm| {
             let tpc = sm / 2;
@@ -394,5 +398,44 @@ fn rule_9_2_devfreq_files() {
     for (chip, hz) in [(Chip::OrinNanoSuper, 1_020_000_000), (Chip::OrinNxSuper, 1_173_000_000)] {
         let board = Board::with(SimConfig::new(chip));
         assert_eq!(board.kmd.read_text(&format!("{dir}/max_freq")).unwrap(), format!("{hz}\n"), "{chip:?}");
+    }
+}
+
+/// The SMs, the clock of the GPU and the bytes of the memory that NVIDIA's table of power modes leaves each module (Jetson Linux Developer
+/// Guide, "Supported Modes and Power Efficiency"). The memory moves 32, 16 or 8 bytes twice in a cycle.
+#[test]
+fn a_power_mode_leaves_a_part_of_the_module() {
+    for (chip, mode, sms, mhz, gated, bytes) in [
+        (Chip::AgxOrin, "MAXN", 16, 1300, 0, 204_800_000_000),
+        (Chip::AgxOrin, "MODE_15W", 6, 408, 0xf8, 64 * 2_133_000_000),
+        (Chip::AgxOrin, "MODE_30W", 8, 612, 0xf0, 204_800_000_000),
+        (Chip::AgxOrin, "MODE_50W", 16, 816, 0, 204_800_000_000),
+        (Chip::AgxOrin32, "MAXN", 14, 930, 0x80, 204_800_000_000),
+        (Chip::AgxOrin32, "MODE_40W", 14, 816, 0x80, 204_800_000_000),
+        (Chip::OrinNx, "10W", 4, 612, 0xfc, 32 * 2_133_000_000),
+        (Chip::OrinNx, "25W", 8, 408, 0xf0, 102_400_000_000),
+        (Chip::OrinNx8, "MAXN", 8, 765, 0xf0, 102_400_000_000),
+        (Chip::OrinNx8Super, "40W", 8, 1173, 0xf0, 102_400_000_000),
+        (Chip::OrinNano, "7W", 4, 408, 0xfc, 68_000_000_000),
+        (Chip::OrinNanoSuper, "15W", 8, 612, 0xf0, 32 * 2_133_000_000),
+        (Chip::OrinNanoSuper, "25W", 8, 918, 0xf0, 102_000_000_000),
+        (Chip::OrinNano4, "7W_CPU", 4, 306, 0xfc, 34_000_000_000),
+        (Chip::OrinNano4Super, "10W", 4, 612, 0xfc, 16 * 2_133_000_000),
+    ] {
+        let config = SimConfig::new(chip).powered(mode).unwrap();
+        let (board, whole) = (Board::with(config), Board::with(SimConfig::new(chip)));
+        let mut count = args::<nvgpu_gpu_num_vsms>(|_| ());
+        board.ctrl.ioctl(NVGPU_GPU_IOCTL_NUM_VSMS, &mut count).unwrap();
+        assert_eq!(count.num_vsms, sms, "{chip:?} {mode}");
+        let speeds = tegra_sim::Kernel::speeds(&config);
+        assert_eq!((speeds.gpu_hz / 1_000_000, speeds.dram_bytes_per_second), (mhz, bytes), "{chip:?} {mode}");
+        let read = |board: &Board, name: &str| {
+            board.kmd.read_text(&format!("/sys/class/devfreq/17000000.gpu/{name}")).unwrap().trim_end().to_owned()
+        };
+        assert_eq!(read(&board, "device/tpc_pg_mask"), format!("{gated}"), "{chip:?} {mode}");
+        assert_eq!(read(&board, "max_freq").parse::<u64>().unwrap() / 1_000_000, mhz, "{chip:?} {mode}");
+        // What the module could do stays: the logs of a board with eight SMs have 1300 MHz.
+        assert_eq!(read(&board, "available_frequencies"), read(&whole, "available_frequencies"));
+        assert_eq!(r36(&board).max_freq, r36(&whole).max_freq);
     }
 }

@@ -73,9 +73,13 @@ const MOST_MIB: u64 = 1 << 24;
 /// Which board.
 #[derive(clap::Args)]
 struct Board {
-    /// The module: agx-orin, agx-orin-pg, orin-nx, orin-nx-super, orin-nano, orin-nano-super, gv11b.
+    /// The module: agx-orin, agx-orin-pg, agx-orin-32gb, orin-nx, orin-nx-super, orin-nx-8gb, orin-nx-8gb-super, orin-nano,
+    /// orin-nano-super, orin-nano-4gb, orin-nano-4gb-super, gv11b.
     #[arg(long)]
     chip: Option<Chip>,
+    /// The power mode, with the name that nvpmodel prints. Without one, nothing limits the GPU.
+    #[arg(long, value_name = "MODE")]
+    power: Option<String>,
     /// Jetson Linux release: r36, r35, r35.4, r39.
     #[arg(long)]
     l4t: Option<L4t>,
@@ -283,6 +287,8 @@ impl Board {
             let SimConfig { l4t, refusals, step, strict, checks, check_exit, schedules, .. } = config;
             let SimConfig { clock, profiled, counted, .. } = config;
             let of_chip = SimConfig::new(chip);
+            // A mode of the environment must be one of this module.
+            let of_chip = config.power.map_or(Ok(of_chip), |mode| of_chip.powered(mode.name()))?;
             config = SimConfig {
                 refusals,
                 step,
@@ -298,6 +304,7 @@ impl Board {
             config = config.on(l4t);
         }
         let config = SimConfig { strict: config.strict || self.strict, ..config };
+        let config = self.power.as_ref().map_or(Ok(config), |mode| config.powered(mode))?;
         let config = self.l4t.map_or(config, |l4t| config.on(l4t));
         Ok(config.refusing(self.nvmap.unwrap_or(config.refusals))?)
     }
@@ -358,8 +365,9 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     config.counted |= run.stats;
     let profile_file = run.profile.as_ref().map(|path| create("--profile", path)).transpose()?;
     let (checks, clock) = (config.checks, config.clock);
+    let power = config.power.map_or(String::new(), |mode| format!(" power={}", mode.name()));
     let about = format!(
-        "version={} module={} l4t={} memory={}",
+        "version={} module={}{power} l4t={} memory={}",
         env!("CARGO_PKG_VERSION"),
         config.chip.name(),
         config.l4t.name(),
