@@ -41,6 +41,7 @@ USES: dict[str, tuple[str, str]] = {
     "editables": (r"--no-build-isolation --editable", "Makefile"),
     "numba-cuda": (r"^ +from numba import cuda", "python/suite/corpora/*.py"),
     "filecheck": (r"_failed_filechecks = False", "python/suite/numbas.py"),
+    "ml_dtypes": (r"test_bfloat16 imports ml_dtypes", "python/suite/numbas.py"),
     "torch": (r'find_spec\("torch"\)', "python/suite/run.py"),
     "cargo-zigbuild": (r"/bin/cargo-zigbuild zigbuild", "Makefile"),
     "ziglang": (r"-m ziglang", "python/tests/*.sh"),

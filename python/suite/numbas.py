@@ -24,6 +24,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = "numba.cuda.tests"
+# A module that cannot be imported is a failure: test_bfloat16 imports ml_dtypes, for example.
 FOLDERS = ("cudadrv", "cudapy", "doc_examples", "nrt", "core", "nocuda")
 SAMPLE = ("cudadrv.test_cuda_memory", "cudadrv.test_events", "cudadrv.test_managed_alloc", "cudapy.test_sync", "cudapy.test_exception")
 LIMIT_S = 900
