@@ -197,7 +197,7 @@ def main() -> int:
     """Runs the samples and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=pathlib.Path, required=True)
-    parser.add_argument("--limit", type=int, default=600, help="the seconds that a sample may take")
+    parser.add_argument("--limit", type=int, default=3600, help="the seconds that a sample may take")
     parser.add_argument("--write", type=pathlib.Path, help="the page whose table gets the results")
     parser.add_argument("checkout", type=pathlib.Path)
     parser.add_argument("names", nargs="*", help="such as vectorAdd (default: all)")
