@@ -39,9 +39,9 @@ test-lookback: build venv  ## CUB's ReduceByKey and InclusiveSum, 10,000 runs of
 # table into the book.
 INDIGO ?=
 .PHONY: test-races
-test-races: build venv  ## the checker on Indigo's kernels with planted races, beside HiRace's counts: most of an hour. INDIGO=CHECKOUT
+test-races: build venv $(CACHE)/nvcc/.installed  ## the checker on Indigo's kernels with planted races, beside HiRace's counts: most of an hour. INDIGO=CHECKOUT
 	@test -d "$(INDIGO)/indigo" || { echo "test-races: INDIGO has to name a checkout of HiRace's artifact"; exit 2; }
-	$(PY) python/suite/races.py $(ARGS) "$(INDIGO)"
+	CUDA_HOME=$$(cd $(NVCC)/lib/python3*/site-packages/nvidia/cu13 && pwd) $(PY) python/suite/races.py $(ARGS) "$(INDIGO)"
 
 # Published figures of boards beside those of the virtual modules. SAMPLE names cudaTensorCoreGemm of NVIDIA's cuda-samples, compiled for sm_87
 # with the shared runtime. ARGS="--write docs/simulator/model.md" puts the table into the book.
