@@ -364,6 +364,7 @@ PAIRS = {
     "a wait for the other queue only": ("on(one, fill, x); on(two, fill, y); two.wait(); on(two, twice, x)", "earlier store of kernel f"),
     "a wait behind": ("on(one, fill, x); on(two, twice, x); one.wait()", "earlier store of kernel fill"),
     "an event in front": ("f = one.fence(); on(one, fill, x); two.after(f); on(two, twice, x)", "earlier store of kernel fill"),
+    "a wait for what was in front": ("f = one.fence(); on(one, fill, x); f.wait(); f.done; on(two, twice, x)", "earlier store of kernel f"),
     "an event": ("on(one, fill, x); two.after(one.fence()); on(two, twice, x)", None),
     "an event of an event": ("on(one, fill, x); copies.after(one.fence()); copies.copy(y, x); two.after(copies.fence()); on(two, twice, x)",
                              None),

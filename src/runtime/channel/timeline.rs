@@ -84,7 +84,7 @@ impl Timeline {
     /// # Errors
     /// There are none in practice, because the timeline has room for its number.
     pub fn lose(&self, last: u64) -> RmResult<()> {
-        let completed = self.completed();
+        let completed = self.progress();
         if completed < last {
             let number = Place::of(&self.memory, 0, 8)?;
             self.lost.add(completed + 1..=last);
@@ -150,17 +150,18 @@ impl Timeline {
         }
     }
 
-    /// The number of the last submission that has finished. Whoever asks may go on with what it has left.
+    /// Whether a submission has finished. Whoever asks goes on with what it has left, so that the kernel is told.
     #[inline]
-    pub fn completed(&self) -> u64 {
-        let completed = self.progress();
-        if let Some(told) = self.told.get() {
-            told.saw(completed);
+    pub fn has_come_to(&self, submission: u64) -> bool {
+        let has = self.progress() >= submission;
+        if has && let Some(told) = self.told.get() {
+            told.saw(submission);
         }
-        completed
+        has
     }
 
-    /// The same for who only wants to know whether there is room for more, or what to say.
+    /// The number of the last submission that has finished, for who only wants to know whether there is room for more, what is free, or what
+    /// to say.
     #[inline]
     pub fn progress(&self) -> u64 {
         let completed = self.memory.read_u64(0);

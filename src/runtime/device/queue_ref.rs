@@ -81,7 +81,7 @@ impl QueueRef {
         let Some(other) = self.device.queue(fence)? else { return Ok(()) };
         let (_, submission) = split(fence);
         other.check_given(submission)?;
-        if other.number() == queue.number() || other.timeline().completed() >= submission {
+        if other.number() == queue.number() || other.timeline().has_come_to(submission) {
             return Ok(());
         }
         queue.after(other.timeline(), submission).map(drop)

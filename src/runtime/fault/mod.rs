@@ -295,7 +295,7 @@ impl Watch {
     pub fn wait(&self, timeline: &Timeline, fence: u64, deadline: Option<Duration>, last: u64) -> RmResult<()> {
         let kmd = self.session.rm().kmd();
         for spin in 0..SPINS {
-            if timeline.completed() >= fence {
+            if timeline.has_come_to(fence) {
                 kmd.saw_gpu();
                 return timeline.check_kept(fence);
             }
@@ -338,7 +338,7 @@ impl Watch {
         // The order matters: a release that came before the fault still counts.
         let stopped = self.is_stopped();
         let kmd = self.session.rm().kmd();
-        if timeline.completed() >= fence {
+        if timeline.has_come_to(fence) {
             kmd.saw_gpu();
             return Some(timeline.check_kept(fence));
         }

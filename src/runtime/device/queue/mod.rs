@@ -133,7 +133,7 @@ impl Queue {
 
     /// Whether a submission has finished, or never will because a fault stopped the queue.
     pub fn is_over(&self, submission: u64) -> bool {
-        self.timeline.completed() >= submission || self.watch().is_stopped()
+        self.timeline.progress() >= submission || self.watch().is_stopped()
     }
 
     /// The progress of its channel.
@@ -401,7 +401,7 @@ impl Queue {
 
     /// Whether the GPU has finished all work, and no fault stopped the queue.
     pub fn is_idle(&self) -> bool {
-        self.timeline.completed() >= self.last() && !self.watch().is_stopped()
+        self.timeline.progress() >= self.last() && !self.watch().is_stopped()
     }
 
     /// Makes a probe of a submission, with which another thread can look at it.
