@@ -32,6 +32,12 @@ MUTANTS = [
     ("ctrl", "crates/tegra-kernel/src/clears.rs", "(entry.value, entry.format) == (value, format)", "entry.value == value"),
     ("ctrl", "crates/tegra-kernel/src/clocks.rs", ".map(|(_, mhz)| *mhz).max()", ".map(|(_, mhz)| *mhz).min()"),
     (
+        "spaces",
+        "crates/tegra-kernel/src/space/remap.rs",
+        "pages.iter().any(|pages| *pages > most)",
+        "pages.iter().any(|pages| *pages > most << 8)",
+    ),
+    (
         "threads",
         "crates/tegra-kernel/src/ioctl_tsg/mod.rs",
         "file.tsg.hw.timeslice_us.load(Ordering::Relaxed);",

@@ -79,6 +79,16 @@ fn plan(call: &Call<'_>, state: &Contents, ops: &[nvgpu_as_remap_op]) -> Reply<V
     let none = || Errno::EINVAL.because("the first operation lies in no sparse area of its page size");
     let (start, area) = area.ok_or_else(none)?;
     let end = start + area.size;
+    // Each number of pages is compared with the pages of the size that the operation names up to the end of the address space.
+    for op in ops {
+        let most = state.kernel.end() / self::page_size(op)?;
+        let pages = [op.num_pages, op.mem_offset_in_pages, op.virt_offset_in_pages];
+        if pages.iter().any(|pages| *pages > most) {
+            return Err(Errno::EINVAL
+                .because("an operation names more pages of its size than the address space has")
+                .into());
+        }
+    }
     ops.iter().map(|op| step(call, op, page_size, start..end)).collect()
 }
 
