@@ -37,6 +37,8 @@ MUTANTS = [
         "pages.iter().any(|pages| *pages > most)",
         "pages.iter().any(|pages| *pages > most << 8)",
     ),
+    ("nvmap", "crates/tegra-kernel/src/nvmap/mod.rs", "args.access_flags == NVMAP_HANDLE_RO;", "args.access_flags & NVMAP_HANDLE_RO != 0;"),
+    ("nvmap", "crates/tegra-kernel/src/nvmap/heaps.rs", "args.heap_number = NO_PEER;", "args.heap_number = 0 & NO_PEER;"),
     (
         "threads",
         "crates/tegra-kernel/src/ioctl_tsg/mod.rs",

@@ -97,12 +97,15 @@ soak: build venv $(SIM) $(TARGET)/soak/work ## an hour (SECONDS) of everything a
 
 .PHONY: judge-driver test-driver test-driver-library
 judge-driver: # what both comparisons need: the driver as a library, and the judge
-	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r36"
+	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" $(if $(NVMAP),NVMAP="$(abspath $(NVMAP))") \
+		OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r36"
+	$(if $(NVGPU_R35),$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU_R35))" OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r35")
 	$(CARGO) build --manifest-path judge/Cargo.toml --locked --release --target-dir "$(CARGO_TARGET_DIR)"/judge
 
 JUDGE = $(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin
-test-driver: judge-driver ## NVIDIA's own driver, built from the checkout that NVGPU names, answers the same programs as the simulated kernel
+test-driver: judge-driver ## NVIDIA's own driver, built from the checkout that NVGPU names (and NVGPU_R35, and NVMAP), answers the same programs as the simulated kernel
 	$(JUDGE) compare $(or $(PROGRAMS),5000)
+	$(if $(NVGPU_R35),$(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r35/libnvgpu-judge.so" orin:r35.4 compare $(or $(PROGRAMS),5000))
 
 # These C programs of ctests run on the virtual Orin and are recorded. Then the driver gets their calls. hostobj makes none, and replay does
 # not like to be recorded: it sees that a loop makes no system call.

@@ -14,6 +14,8 @@ struct judge_chip {
 typedef void (*judge_entry)(void *context, uint64_t va, uint64_t size, uint64_t entry);
 
 int judge_boot(const struct judge_chip *chip);
+/* nvmap is a library of its own. It knows open, ioctl, dup, close, held and rewind. */
+int judge_nvmap_boot(uint64_t memory);
 int judge_open(const char *node);
 /* Tells that the descriptor is a dma-buf of the program, with memory of so many bytes behind it. */
 int judge_buffer(int fd, uint64_t size);
@@ -42,5 +44,6 @@ void judge_allocator_end(struct judge_allocator *a);
 struct file;
 struct file_operations;
 struct file *judge_file(int fd);
+void judge_number(struct file *file, int fd);
 struct file *judge_new_file(const struct file_operations *ops, void *private_data);
 #endif

@@ -35,6 +35,9 @@
 
 #define max_t(type, a, b) ((type)(a) > (type)(b) ? (type)(a) : (type)(b))
 
+#ifdef JUDGE_R35
+#define NSEC_PER_MSEC 1000000L
+#endif
 #define IS_ALIGNED(value, size) (((value) & ((size) - 1)) == 0)
 static inline bool is_power_of_2(unsigned long value) { return value != 0 && (value & (value - 1)) == 0; }
 static inline unsigned long rounddown_pow_of_two(unsigned long value) { return 1ul << (63 - __builtin_clzl(value)); }
@@ -78,13 +81,13 @@ struct delayed_work { int unused; };
 struct workqueue_struct;
 struct rw_semaphore { int unused; };
 struct vm_area_struct;
-struct device_dma_parameters { int unused; };
+struct device_dma_parameters { unsigned max_segment_size; };
 struct dentry;
 struct resource;
 struct devfreq;
 struct dev_ext_attribute;
 struct mm_struct { struct rw_semaphore mmap_lock; };
-struct vm_operations_struct { void (*close)(struct vm_area_struct *); };
+struct vm_operations_struct { void (*open)(struct vm_area_struct *), (*close)(struct vm_area_struct *); };
 struct vm_area_struct { unsigned long vm_start, vm_end, vm_pgoff, vm_flags; struct mm_struct *vm_mm; void *vm_private_data; const struct vm_operations_struct *vm_ops; int vm_page_prot; };
 enum { VM_IO = 1, VM_DONTCOPY = 2, VM_DONTEXPAND = 4, VM_NORESERVE = 8, VM_DONTDUMP = 16, VM_PFNMAP = 32 };
 #define PAGE_SHIFT 12
@@ -102,7 +105,7 @@ struct timespec64 { int64_t tv_sec; long tv_nsec; };
 #define CAP_SYS_NICE 23
 bool capable(int capability);
 struct class { const char *name; };
-struct device { void *driver_data; struct device *parent; const char *name; };
+struct device { void *driver_data; struct device *parent; const char *name; void *of_node, *dma_parms, *platform_data; u_int64_t *dma_mask; };
 struct device_node;
 struct platform_device;
 struct reset_control;
@@ -147,6 +150,7 @@ struct file_operations {
 	long (*compat_ioctl)(struct file *, unsigned, unsigned long);
 	int (*mmap)(struct file *, struct vm_area_struct *);
 	unsigned (*poll)(struct file *, poll_table *);
+	loff_t (*llseek)(struct file *, loff_t, int);
 	ssize_t (*read)(struct file *, char *, size_t, loff_t *);
 	ssize_t (*write)(struct file *, const char *, size_t, loff_t *);
 };
@@ -175,10 +179,31 @@ struct nvgpu_sgt *nvgpu_linux_sgt_create(struct gk20a *g, struct sg_table *table
 enum dma_data_direction { DMA_BIDIRECTIONAL, DMA_TO_DEVICE, DMA_FROM_DEVICE, DMA_NONE };
 struct dma_resv { int unused; };
 struct dma_buf;
-struct dma_buf_attachment { struct dma_buf *dmabuf; struct device *dev; };
-struct dma_buf_ops { void (*release)(struct dma_buf *); };
-struct dma_buf { size_t size; struct file *file; const struct dma_buf_ops *ops; void *priv; struct dma_resv *resv; uint64_t address; long pins; };
-struct dma_buf_map { void *vaddr; };
+struct dma_buf_attachment { struct dma_buf *dmabuf; struct device *dev; void *priv; };
+struct dma_buf_map { void *vaddr; bool is_iomem; };
+struct dma_buf_ops {
+	void (*release)(struct dma_buf *);
+	int (*attach)(struct dma_buf *, struct dma_buf_attachment *);
+	void (*detach)(struct dma_buf *, struct dma_buf_attachment *);
+	struct sg_table *(*map_dma_buf)(struct dma_buf_attachment *, enum dma_data_direction);
+	void (*unmap_dma_buf)(struct dma_buf_attachment *, struct sg_table *, enum dma_data_direction);
+	int (*begin_cpu_access)(struct dma_buf *, enum dma_data_direction);
+	int (*end_cpu_access)(struct dma_buf *, enum dma_data_direction);
+	int (*mmap)(struct dma_buf *, struct vm_area_struct *);
+	int (*vmap)(struct dma_buf *, struct dma_buf_map *);
+	void (*vunmap)(struct dma_buf *, struct dma_buf_map *);
+	bool cache_sgt_mapping;
+};
+struct dma_buf {
+	size_t size;
+	struct file *file;
+	const struct dma_buf_ops *ops;
+	const char *exp_name;
+	void *priv;
+	struct dma_resv *resv;
+	uint64_t address;
+	long pins;
+};
 #define DMA_BUF_MAP_INIT_VADDR(p) { (p) }
 struct dma_buf *dma_buf_get(int fd);
 void dma_buf_put(struct dma_buf *buffer);

@@ -3,9 +3,16 @@
 
 use crate::driver::Driver;
 use crate::model::Model;
-use crate::program::{Answer, Step};
+use crate::program::{Answer, Piece, Step};
+use std::mem::offset_of;
 use tegra_kernel::SimConfig;
-use tegrarm_abi::nvgpu::address_space::NVGPU_AS_IOCTL_REMAP;
+use tegrarm_abi::nvgpu::address_space::*;
+use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::nvgpu::ctrl::{
+    NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_TSG, nvgpu_alloc_as_args, nvgpu_gpu_open_tsg_args,
+};
+use tegrarm_abi::nvgpu::r35::*;
+use tegrarm_abi::nvmap::NVMAP_IOC_CACHE_LIST;
 
 /// Makes a family's programs, one step after the other, from what was answered so far.
 pub trait Author {
@@ -22,6 +29,15 @@ impl Author for Written<'_> {
     }
 }
 
+/// An author whose programs are made on r35.
+pub struct Older(pub Box<dyn Author>);
+
+impl Author for Older {
+    fn next(&mut self, answers: &[Answer]) -> Option<Step> {
+        self.0.next(answers).map(as_r35)
+    }
+}
+
 /// How a program ended.
 pub struct Outcome {
     pub steps: Vec<Step>,
@@ -31,6 +47,9 @@ pub struct Outcome {
     pub calls: usize,
     pub difference: Option<String>,
 }
+
+/// Calls after which the drivers may hold something for ever.
+const FORGETFUL: [u32; 2] = [NVGPU_AS_IOCTL_REMAP, NVMAP_IOC_CACHE_LIST];
 
 pub struct Judge<'a> {
     pub driver: &'a Driver,
@@ -59,9 +78,8 @@ impl Judge<'_> {
         let (held, left) = (self.driver.held(), ours.finish());
         self.driver.rewind();
         const NOTHING: &str = "0 files, 0 channels, 0 groups, 0 bytes";
-        // Closing an address space with remapped pages leaves their buffers behind in the driver (docs/judge.md).
-        let forgets =
-            outcome.steps.iter().any(|s| matches!(s, Step::Ioctl(call) if call.request == NVGPU_AS_IOCTL_REMAP));
+        // Closing an address space with remapped pages leaves their buffers behind in the driver, and CACHE_LIST a handle (docs/judge.md).
+        let forgets = outcome.steps.iter().any(|s| matches!(s, Step::Ioctl(call) if FORGETFUL.contains(&call.request)));
         if outcome.difference.is_none() && (held != 0 && !forgets || left != NOTHING) {
             outcome.difference =
                 Some(format!("after everything was closed, the driver holds {held} buffers, the model {left}"));
@@ -101,4 +119,57 @@ fn without(steps: &[Step], at: usize, count: usize) -> Vec<Step> {
     let mut rest: Vec<Step> = steps[..at].iter().chain(&steps[at + count..]).cloned().collect();
     rest.iter_mut().for_each(|step| step.renumber(number));
     rest
+}
+
+/// The flag without which r35 maps nothing.
+fn with_kinds(bytes: &mut [u8]) {
+    for map in bytes.chunks_exact_mut(size_of::<nvgpu_as_map_buffer_ex_args>()) {
+        let at = offset_of!(nvgpu_as_map_buffer_ex_args, flags);
+        let flags = u32::from_le_bytes(map[at..at + 4].try_into().expect("four bytes"));
+        map[at..at + 4].copy_from_slice(&(flags | NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35).to_le_bytes());
+    }
+}
+
+/// Cuts an argument to the size that r35 has for it.
+fn cut(bytes: &mut Vec<u8>, from: usize, to: usize, pieces: &mut Vec<Piece>) {
+    if bytes.len() == from {
+        bytes.truncate(to);
+    }
+    pieces.retain(|piece| piece.at + 8 <= bytes.len());
+}
+
+/// A step of r36, as r35 has it. A step that r35 has already stays as it is. One in sixteen calls stays that of r36, and
+/// r35 should refuse it.
+pub fn as_r35(mut step: Step) -> Step {
+    let Step::Ioctl(call) = &mut step else { return step };
+    let sum = call.bytes.iter().fold(call.request, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)));
+    if sum.wrapping_mul(0x9e37_79b9) >> 28 == 0 {
+        return step;
+    }
+    match call.request {
+        NVGPU_IOCTL_CHANNEL_SETUP_BIND => {
+            call.request = NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35;
+            let (from, to) =
+                (size_of::<nvgpu_channel_setup_bind_args>(), size_of::<nvgpu_channel_setup_bind_args_r35>());
+            cut(&mut call.bytes, from, to, &mut call.pieces);
+        }
+        NVGPU_GPU_IOCTL_OPEN_TSG => {
+            call.request = NVGPU_GPU_IOCTL_OPEN_TSG_R35;
+            let (from, to) = (size_of::<nvgpu_gpu_open_tsg_args>(), size_of::<nvgpu_gpu_open_tsg_args_r35>());
+            cut(&mut call.bytes, from, to, &mut call.pieces);
+        }
+        NVGPU_GPU_IOCTL_ALLOC_AS => {
+            // A program that divides the addresses itself can map over areas and over the kernel's own mappings. That is
+            // not compared (docs/judge.md).
+            let at = offset_of!(nvgpu_alloc_as_args, flags);
+            call.bytes[at] &= !(NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35 as u8);
+        }
+        NVGPU_AS_IOCTL_MAP_BUFFER_EX => with_kinds(&mut call.bytes),
+        NVGPU_AS_IOCTL_MAP_BUFFER_BATCH => {
+            let maps = offset_of!(nvgpu_as_map_buffer_batch_args, maps);
+            call.pieces.iter_mut().filter(|piece| piece.at == maps).for_each(|piece| with_kinds(&mut piece.bytes));
+        }
+        _ => {}
+    }
+    step
 }

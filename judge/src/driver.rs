@@ -1,6 +1,6 @@
 //! NVIDIA's driver, from the shared library that `judge/nvgpu` builds, as a player of programs.
 
-use crate::model::play;
+use crate::model::{play, value_of};
 use crate::program::{Answer, Behind, Ioctl, Run, Step};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
@@ -52,6 +52,15 @@ struct Library {
 /// The booted driver. There is one in a process.
 pub struct Driver {
     library: Library,
+    r35: bool,
+    /// Whether it has address spaces. nvmap has none.
+    has_tables: bool,
+}
+
+/// Stands for an entry that nvmap's library does not have.
+extern "C" fn missing() -> ! {
+    eprintln!("nvmap's library has no such entry");
+    std::process::abort()
 }
 
 fn inode(fd: RawFd) -> Option<u64> {
@@ -64,8 +73,35 @@ fn inode(fd: RawFd) -> Option<u64> {
 }
 
 impl Driver {
-    /// Loads the library and boots the driver as the chip of a board.
-    pub fn boot(path: &str, board: Board) -> Result<Driver, String> {
+    /// Loads the library and boots the driver as the chip of a board. The library is that of r35 or that of r36.
+    pub fn boot(path: &str, board: Board, r35: bool) -> Result<Driver, String> {
+        let (driver, handle) = Driver::load(path, r35, true)?;
+        let chip = match board {
+            Board::Orin => Chip { boot_0: 0x17b0_00a1, big_pages: false },
+            Board::Xavier => Chip { boot_0: 0x15b0_00a1, big_pages: true },
+        };
+        // SAFETY: the type is that of judge.h, and the driver is not booted yet.
+        let result = unsafe {
+            let boot: unsafe extern "C" fn(*const Chip) -> c_int =
+                std::mem::transmute(libc::dlsym(handle, c"judge_boot".as_ptr()));
+            boot(&chip)
+        };
+        if result == 0 { Ok(driver) } else { Err(format!("the driver does not boot: {result}")) }
+    }
+
+    /// Loads the library of nvmap, and probes its device on a board with so many bytes of memory.
+    pub fn boot_nvmap(path: &str, memory: u64) -> Result<Driver, String> {
+        let (driver, handle) = Driver::load(path, false, false)?;
+        // SAFETY: the type is that of judge.h, and the driver is not booted yet.
+        let result = unsafe {
+            let boot: unsafe extern "C" fn(u64) -> c_int =
+                std::mem::transmute(libc::dlsym(handle, c"judge_nvmap_boot".as_ptr()));
+            boot(memory)
+        };
+        if result == 0 { Ok(driver) } else { Err(format!("nvmap does not boot: {result}")) }
+    }
+
+    fn load(path: &str, r35: bool, has_tables: bool) -> Result<(Driver, *mut c_void), String> {
         let name = CString::new(path).map_err(|_| "a path without zeros")?;
         // SAFETY: the library's constructors do nothing.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) };
@@ -76,7 +112,11 @@ impl Driver {
         let symbol = |name: &CStr| {
             // SAFETY: the handle is that of the library.
             let at = unsafe { libc::dlsym(handle, name.as_ptr()) };
-            if at.is_null() { Err(format!("{path} has no {name:?}")) } else { Ok(at) }
+            match at.is_null() {
+                true if !has_tables => Ok(missing as *mut c_void),
+                true => Err(format!("{path} has no {name:?}")),
+                false => Ok(at),
+            }
         };
         macro_rules! function {
             // SAFETY: the types are those of judge.h.
@@ -84,7 +124,6 @@ impl Driver {
                 unsafe { std::mem::transmute(symbol($name)?) }
             };
         }
-        let boot: unsafe extern "C" fn(*const Chip) -> c_int = function!(c"judge_boot");
         let library = Library {
             open: function!(c"judge_open"),
             file: function!(c"judge_file"),
@@ -103,13 +142,7 @@ impl Driver {
             give: function!(c"judge_allocator_give"),
             end: function!(c"judge_allocator_end"),
         };
-        let chip = match board {
-            Board::Orin => Chip { boot_0: 0x17b0_00a1, big_pages: false },
-            Board::Xavier => Chip { boot_0: 0x15b0_00a1, big_pages: true },
-        };
-        // SAFETY: the driver is not booted yet.
-        let result = unsafe { boot(&chip) };
-        if result == 0 { Ok(Driver { library }) } else { Err(format!("the driver does not boot: {result}")) }
+        Ok((Driver { library, r35, has_tables }, handle))
     }
 
     /// How many buffers the driver holds.
@@ -132,7 +165,13 @@ impl Driver {
 
     /// A new run of a program.
     pub fn run(&self) -> Running<'_> {
-        Running { library: &self.library, made: Mutex::default(), memory: Vec::new(), buffers: BTreeMap::new() }
+        Running {
+            library: &self.library,
+            driver: self,
+            made: Mutex::default(),
+            memory: Vec::new(),
+            buffers: BTreeMap::new(),
+        }
     }
 }
 
@@ -223,6 +262,7 @@ impl Drop for Allocator<'_> {
 
 /// A program that runs on the driver.
 pub struct Running<'a> {
+    driver: &'a Driver,
     library: &'a Library,
     made: Mutex<BTreeMap<usize, RawFd>>,
     /// A descriptor of each buffer, so that its memory stays until the program ends.
@@ -240,7 +280,9 @@ impl Running<'_> {
             return Answer::default();
         }
         let mut answer = self.beside_others(number, step);
-        if let Step::Ioctl(call) = step {
+        if let Step::Ioctl(call) = step
+            && self.driver.has_tables
+        {
             answer.runs = self.runs(self.raw(call.on));
         }
         answer
@@ -338,10 +380,12 @@ impl Running<'_> {
         if fd < 0 {
             return (Answer { result: -libc::EBADF, bytes: call.bytes.clone(), ..Answer::default() }, None);
         }
-        // SAFETY: the argument has the size that the request names, and the driver checks what it reaches beyond.
-        let make =
-            |request, bytes: &mut [u8]| unsafe { (self.library.ioctl)(fd, request, bytes.as_mut_ptr().cast()) as i32 };
-        play(call, |step| self.raw(step), make)
+        let make = |request, bytes: &mut [u8]| {
+            let argument = value_of(request, bytes).map_or(bytes.as_mut_ptr().cast(), |value| value as *mut c_void);
+            // SAFETY: the argument has the size that the request names, and the driver checks what it reaches beyond.
+            unsafe { (self.library.ioctl)(fd, request, argument) as i32 }
+        };
+        play(call, self.driver.r35, |step| self.raw(step), make)
     }
 
     fn runs(&self, fd: RawFd) -> Vec<Run> {

@@ -12,6 +12,7 @@ mod kmd;
 mod malformed;
 #[path = "../../crates/tegra-sim/tests/judged/model.rs"]
 mod model;
+mod nvmap;
 #[path = "../../crates/tegra-sim/tests/judged/program.rs"]
 mod program;
 mod random;
@@ -19,14 +20,16 @@ mod spaces;
 mod threads;
 
 use channels::{Channels, View};
-use compare::{Author, Judge, Outcome, Written};
+use compare::{Author, Judge, Older, Outcome, Written};
 use ctrl::Ctrl;
 use driver::{Board, Driver};
 use malformed::Malformed;
+use nvmap::Nvmap;
 use program::Step;
 use spaces::Spaces;
+use std::path::Path;
 use std::process::ExitCode;
-use tegra_sim::{Chip, SimConfig, SimKmd};
+use tegra_sim::{Chip, L4t, SimConfig, SimKmd};
 
 /// How many programs with a difference a family shows.
 const SHOWN: u64 = 6;
@@ -45,6 +48,9 @@ const FAMILIES: [Family; 5] = [
     Family { name: "malformed", author: |seed, _| Box::new(Malformed::new(seed)) },
 ];
 
+/// The family of nvmap, which is another library.
+const NVMAP: Family = Family { name: "nvmap", author: |seed, _| Box::new(Nvmap::new(seed)) };
+
 /// The family whose programs are calls of the allocator of addresses alone.
 const ADDRESSES: &str = "addresses";
 
@@ -60,6 +66,12 @@ fn findings(chapter: &str, family: &str) -> usize {
     text.lines().filter(|line| line.starts_with(&format!("| {family} |"))).count()
 }
 
+/// Who writes the program of a seed, for the release of the comparison.
+fn author(judge: &Judge<'_>, family: &Family, seed: u64, board: Board) -> Box<dyn Author> {
+    let author = (family.author)(seed, board);
+    if judge.config.l4t.is_r35() { Box::new(Older(author)) } else { author }
+}
+
 fn print(title: &str, outcome: &Outcome) {
     println!("# {title}");
     for (step, answer) in outcome.steps.iter().zip(&outcome.answers) {
@@ -71,7 +83,7 @@ fn print(title: &str, outcome: &Outcome) {
 fn compare(judge: &Judge<'_>, family: &Family, board: Board, seeds: std::ops::Range<u64>) -> (usize, u64) {
     let (mut calls, mut different) = (0, 0);
     for seed in seeds {
-        let outcome = judge.play(&mut *(family.author)(seed, board));
+        let outcome = judge.play(&mut *author(judge, family, seed, board));
         calls += outcome.calls;
         if outcome.difference.is_none() {
             continue;
@@ -88,13 +100,14 @@ fn compare(judge: &Judge<'_>, family: &Family, board: Board, seeds: std::ops::Ra
 }
 
 /// Reads programs from standard input and prints them with the driver's answers. Lines with answers are left out.
-fn answer(judge: &Judge<'_>) {
+fn answer(judge: &Judge<'_>, nvmap: Option<&Judge<'_>>) {
     let text = std::io::read_to_string(std::io::stdin()).expect("programs on standard input");
     for program in text.split("# ").filter(|program| !program.is_empty()) {
         let (title, lines) = program.split_once('\n').unwrap_or((program, ""));
         let steps = lines.lines().filter(|line| !line.starts_with('='));
         let steps: Vec<Step> = steps.map(|line| Step::from_line(line).unwrap_or_else(|| panic!("{line}"))).collect();
-        print(title, &judge.play(&mut Written(&steps)));
+        let asked = if steps.contains(&Step::Open("nvmap".into())) { nvmap.expect("nvmap is built") } else { judge };
+        print(title, &asked.play(&mut Written(&steps)));
     }
 }
 
@@ -103,12 +116,17 @@ fn main() -> ExitCode {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let [_, library, board, command, rest @ ..] = words.as_slice() else {
         eprintln!(
-            "usage: tegrarm-judge LIBRARY orin|xavier compare PROGRAMS [FAMILY [FIRST]] | record PROGRAMS FAMILY [FIRST] | answer | perform RECORDING..."
+            "usage: tegrarm-judge LIBRARY orin[:RELEASE]|xavier compare PROGRAMS [FAMILY [FIRST]] | record PROGRAMS FAMILY [FIRST] | answer | perform RECORDING..."
         );
         return ExitCode::from(2);
     };
-    let board = if *board == "xavier" { Board::Xavier } else { Board::Orin };
-    let driver = match Driver::boot(library, board) {
+    let (board, release) = board.split_once(':').unwrap_or((board, "r36"));
+    let board = if board == "xavier" { Board::Xavier } else { Board::Orin };
+    let Some(l4t) = L4t::ALL.into_iter().find(|l4t| l4t.name() == release) else {
+        eprintln!("there is no release {release}");
+        return ExitCode::from(2);
+    };
+    let driver = match Driver::boot(library, board, l4t.is_r35()) {
         Ok(driver) => driver,
         Err(reason) => {
             eprintln!("{reason}");
@@ -116,8 +134,9 @@ fn main() -> ExitCode {
         }
     };
     let chip = if board == Board::Xavier { Chip::Gv11b } else { Chip::AgxOrin };
+    let config = SimConfig { l4t, ..SimConfig::new(chip) };
     if *command == "perform" {
-        let others = SimKmd::new(SimConfig { step: true, ..SimConfig::new(chip) });
+        let others = SimKmd::new(SimConfig { step: true, ..config });
         return match kmd::perform(driver, others, rest) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
@@ -127,12 +146,32 @@ fn main() -> ExitCode {
             }
         };
     }
-    let judge = Judge { driver: &driver, config: SimConfig::new(chip) };
+    let judge = Judge { driver: &driver, config };
+    // nvmap is built beside the driver if its sources were named.
+    let beside = Path::new(library).with_file_name("libnvmap-judge.so");
+    let nvmap = if beside.exists() {
+        match Driver::boot_nvmap(&beside.to_string_lossy(), config.mem_total) {
+            Ok(nvmap) => Some(nvmap),
+            Err(reason) => {
+                eprintln!("{reason}");
+                return ExitCode::from(2);
+            }
+        }
+    } else {
+        None
+    };
+    let nvmap = nvmap.as_ref().map(|driver| Judge { driver, config });
     let number = |at: usize| rest.get(at).map_or(0, |word| word.parse::<u64>().expect("a number"));
     let (count, first) = (number(0), number(2));
     let families = FAMILIES.iter().filter(|family| rest.get(1).is_none_or(|name| *name == family.name));
     match *command {
-        "answer" => answer(&judge),
+        "answer" => answer(&judge, nvmap.as_ref()),
+        "record" if rest.get(1) == Some(&NVMAP.name) => {
+            let judge = nvmap.expect("nvmap is built");
+            for seed in first..first + count {
+                print(&format!("{} {seed}", NVMAP.name), &judge.play(&mut *(NVMAP.author)(seed, board)));
+            }
+        }
         "record" if rest.get(1) == Some(&ADDRESSES) => {
             for seed in first..first + count {
                 addresses::play(&driver, seed, &mut |line| println!("{line}"));
@@ -144,7 +183,7 @@ fn main() -> ExitCode {
         "record" => {
             for family in families {
                 for seed in first..first + count {
-                    let outcome = judge.play(&mut *(family.author)(seed, board));
+                    let outcome = judge.play(&mut *author(&judge, family, seed, board));
                     print(&format!("{} {seed}", family.name), &outcome);
                 }
             }
@@ -158,6 +197,9 @@ fn main() -> ExitCode {
             }
             if rest.get(1).is_none_or(|name| *name == THREADS) {
                 rows.push((THREADS, threads::compare(&driver, judge.config, seeds, SHOWN)));
+            }
+            if let Some(judge) = nvmap.filter(|_| rest.get(1).is_none_or(|name| *name == NVMAP.name)) {
+                rows.push((NVMAP.name, compare(&judge, &NVMAP, board, first..first + count)));
             }
             println!("family      programs     calls   differ   mended stand-in's   limits");
             for (name, (calls, different)) in &rows {

@@ -1,6 +1,7 @@
 //! Programs whose calls are made by several threads at once. What the driver answered must be what the model answers in some order
 //! of the calls in which the calls of each thread keep theirs.
 
+use crate::compare::as_r35;
 use crate::driver::{Driver, Running};
 use crate::model::Model;
 use crate::program::{Answer, Ioctl, Step};
@@ -9,7 +10,7 @@ use crate::spaces::ioctl;
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::sync::Barrier;
-use tegra_kernel::SimConfig;
+use tegra_kernel::{L4t, SimConfig};
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
@@ -191,7 +192,20 @@ fn end() -> Vec<Step> {
 
 impl Program {
     /// The program of a seed.
-    pub fn new(seed: u64) -> Program {
+    pub fn new(seed: u64, l4t: L4t) -> Program {
+        let program = Program::of_r36(seed);
+        if !l4t.is_r35() {
+            return program;
+        }
+        let all = |steps: Vec<(usize, Step)>| steps.into_iter().map(|(number, step)| (number, as_r35(step))).collect();
+        Program {
+            opening: program.opening.into_iter().map(as_r35).collect(),
+            threads: program.threads.into_iter().map(all).collect(),
+            end: all(program.end),
+        }
+    }
+
+    fn of_r36(seed: u64) -> Program {
         let mut random = Random(seed ^ 0x7423 << 16);
         let mut opening = opening(&mut random);
         let count = random.pick(&[2, 2, 3]);
@@ -318,7 +332,7 @@ fn show(program: &Program, answers: &Answers) {
 pub fn compare(driver: &Driver, config: SimConfig, seeds: std::ops::Range<u64>, shown: u64) -> (usize, u64) {
     let (mut calls, mut different) = (0, 0);
     for seed in seeds {
-        let program = Program::new(seed);
+        let program = Program::new(seed, config.l4t);
         for _ in 0..ROUNDS {
             let (answers, held) = program.on_driver(driver);
             calls += program.calls();
@@ -339,7 +353,7 @@ pub fn compare(driver: &Driver, config: SimConfig, seeds: std::ops::Range<u64>, 
 
 /// Prints the program of a seed in an order that explains what the driver answered, for `answer` to answer it.
 pub fn record(driver: &Driver, config: SimConfig, seed: u64) {
-    let program = Program::new(seed);
+    let program = Program::new(seed, config.l4t);
     let (answers, _) = program.on_driver(driver);
     let Some(order) = program.explained(config, &answers) else { return };
     let numbers: Vec<usize> = (0..program.opening.len())

@@ -54,7 +54,10 @@ pub(super) fn allocate(
     align: u32,
 ) -> Result<(), Errno> {
     let size = buffer.size;
-    buffer.allocate(|| {
+    let secure = mask & NVMAP_HEAP_CARVEOUT_VPR != 0;
+    let flags = if secure { flags & !NVMAP_HANDLE_CACHE_FLAG } else { flags };
+    let attributes = (u64::from(flags & NVMAP_HANDLE_CACHE_FLAG), u64::from(align.max(4096)));
+    buffer.allocate(attributes, || {
         let lonely = [NVMAP_HEAP_CARVEOUT_IVM, NVMAP_HEAP_CARVEOUT_VIDMEM];
         if lonely.iter().any(|bit| mask & bit != 0 && mask != *bit) {
             return Err(Errno::EINVAL.because("the heaps IVM and VIDMEM cannot be asked for together with others"));
@@ -66,8 +69,6 @@ pub(super) fn allocate(
         if heap == NVMAP_HEAP_IOVMM {
             reservation.share = call.board.take(Resource::Memory, call.process, size)?;
         }
-        let secure = mask & NVMAP_HEAP_CARVEOUT_VPR != 0;
-        let flags = if secure { flags & !NVMAP_HANDLE_CACHE_FLAG } else { flags };
         Ok((Allocation { heap, flags, align: align.max(4096) }, reservation))
     })
 }

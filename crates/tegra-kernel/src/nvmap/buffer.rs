@@ -82,10 +82,18 @@ impl OpenFile for Buffer {
 }
 
 /// The place of the buffer's pages, after the allocation, and the bytes that it takes from a heap.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Storage {
     allocation: Option<Allocation>,
+    /// The cacheability and the alignment that the last ALLOC asked for, also if it failed then.
+    attributes: (u64, u64),
     _reservation: Option<Reservation>,
+}
+
+impl Default for Storage {
+    fn default() -> Storage {
+        Storage { allocation: None, attributes: (u64::from(NVMAP_HANDLE_WRITE_COMBINE), 0), _reservation: None }
+    }
 }
 
 /// A buffer, with the access that one descriptor of its dmabuf allows.
@@ -131,7 +139,11 @@ impl Buffer {
     pub(super) fn pinned(serial: u64, pages: Backing, allocation: Allocation, share: Option<Share>) -> Buffer {
         let size = pages.len() as u64;
         let buffer = Buffer::new(serial, size, size, share);
-        buffer.state.lock().allocation = Some(allocation);
+        *buffer.state.lock() = Storage {
+            allocation: Some(allocation),
+            attributes: (u64::from(allocation.flags & NVMAP_HANDLE_CACHE_FLAG), u64::from(allocation.align)),
+            _reservation: None,
+        };
         buffer.memory.get_or_init(|| Arc::new(pages));
         buffer
     }
@@ -159,18 +171,25 @@ impl Buffer {
         Ok(self.memory.get_or_init(|| Arc::new(fresh)).clone())
     }
 
+    /// Its cacheability and its alignment, which ALLOC says.
+    pub(super) fn attributes(&self) -> (u64, u64) {
+        self.state.lock().attributes
+    }
+
     /// Gives memory to the buffer. The error is `EEXIST` if it has memory already.
     pub(super) fn allocate(
         &self,
+        attributes: (u64, u64),
         reserve: impl FnOnce() -> Result<(Allocation, Reservation), Errno>,
     ) -> Result<(), Errno> {
         let mut state = self.state.lock();
         if state.allocation.is_some() {
             return Err(Errno::EEXIST.because("the handle has memory already"));
         }
+        state.attributes = attributes;
         let (allocation, reservation) = reserve()?;
         self.backing()?;
-        *state = Storage { allocation: Some(allocation), _reservation: Some(reservation) };
+        *state = Storage { allocation: Some(allocation), attributes, _reservation: Some(reservation) };
         Ok(())
     }
 

@@ -82,7 +82,7 @@ impl Device {
             l4t: config.l4t,
             memory: Arc::new(Memory::new(config.mem_total, chip.carveouts, config.refusals)),
             next_id: AtomicU32::new(FIRST_ID),
-            serial: AtomicU64::new(1),
+            serial: AtomicU64::new(0),
             live: Arc::default(),
             clients: Mutex::default(),
             labels: Mutex::default(),

@@ -9,6 +9,9 @@ use tegrarm_abi::nvgpu::r39::*;
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::Errno;
 
+/// The number of no other system, which a handle has that is not shared with one.
+const NO_PEER: u32 = u32::MAX;
+
 pub(super) fn available(_: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_available_heaps) -> Reply {
     args.heaps = u64::from(file.device.memory.carveouts());
     Ok(())
@@ -24,13 +27,16 @@ pub(super) fn size(_: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_heap_si
 pub(super) fn parameters(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_handle_parameters) -> Reply {
     let handle = call.handle(file, args.handle).ok_or(Errno::ENODEV)?;
     let allocation = handle.buffer.allocation();
-    args.contig = u8::from(allocation.is_some_and(|a| a.heap & NVMAP_HEAP_CARVEOUT_MASK != 0));
-    args.import_id = args.handle;
-    args.heap_number = 0;
-    args.access_flags = if handle.read_only { NVMAP_HANDLE_RO } else { 0 };
+    // Nothing is written to import_id, and to access_flags only if the handle is read-only.
+    args.contig = u8::from(
+        allocation.is_some_and(|a| a.heap & NVMAP_HEAP_CARVEOUT_MASK != 0 || a.flags & NVMAP_HANDLE_PHYS_CONTIG != 0),
+    );
+    args.heap_number = NO_PEER;
+    if handle.read_only {
+        args.access_flags = NVMAP_HANDLE_RO;
+    }
     args.heap = allocation.map_or(0, |a| u64::from(a.heap));
-    args.align = allocation.map_or(4096, |a| u64::from(a.align));
-    args.coherency = allocation.map_or(0, |a| u64::from(a.flags & NVMAP_HANDLE_CACHE_FLAG));
+    (args.coherency, args.align) = handle.buffer.attributes();
     args.size = handle.buffer.size;
     args.offset = 0;
     args.serial_id = handle.buffer.serial;
@@ -41,21 +47,10 @@ pub(super) fn parameters_r35(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut 
     as_r36(args, |full| parameters(call, file, full))
 }
 
-/// The total and free bytes of a heap. The error is `ENODEV` for a carveout that the board lacks. A bit that stands for
-/// no heap gives zeros.
-fn account(memory: &Memory, mask: u32) -> Reply<(u64, u64)> {
-    const CARVEOUTS: u32 = NVMAP_HEAP_CARVEOUT_VPR
-        | NVMAP_HEAP_CARVEOUT_TSEC
-        | NVMAP_HEAP_CARVEOUT_VIDMEM
-        | NVMAP_HEAP_CARVEOUT_GPU
-        | NVMAP_HEAP_CARVEOUT_FSI
-        | NVMAP_HEAP_CARVEOUT_IVM
-        | NVMAP_HEAP_CARVEOUT_GENERIC;
-    match memory.account(mask) {
-        Some(account) => Ok(account),
-        None if mask & CARVEOUTS != 0 => Err(Errno::ENODEV.into()),
-        None => Ok((0, 0)),
-    }
+/// The total and free bytes of the first carveout of a mask. The error is `ENODEV` if the board has none of them.
+fn carveout(memory: &Memory, mask: u32) -> Reply<(u64, u64)> {
+    let mut bits = (0..30).map(|n| 1 << n).filter(|bit| mask & bit != 0);
+    Ok(bits.find_map(|bit| memory.account(bit)).ok_or(Errno::ENODEV)?)
 }
 
 /// The call of r39 for one NUMA node. A Jetson has only node 0.
@@ -81,11 +76,14 @@ pub(super) fn query(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_que
             return Ok(());
         }
     }
-    (args.total, args.free) = account(&file.device.memory, args.heap_mask)?;
-    let known = args.total > 0;
-    args.largest_free_block = if known { 4096 } else { 0 };
-    args.granule_size = if known { 4096 } else { 0 };
-    args.contig = u8::from(known && args.heap_mask != NVMAP_HEAP_IOVMM);
+    // What is not known of a heap is left as the program wrote it.
+    args.largest_free_block = 4096;
+    if args.heap_mask & NVMAP_HEAP_CARVEOUT_MASK != 0 {
+        (args.total, args.free) = carveout(&file.device.memory, args.heap_mask)?;
+    } else if args.heap_mask & NVMAP_HEAP_IOVMM != 0 {
+        (args.total, args.free) = file.device.memory.system();
+        args.granule_size = 4096;
+    }
     Ok(())
 }
 

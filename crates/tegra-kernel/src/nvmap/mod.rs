@@ -182,15 +182,22 @@ fn get_fd(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle
 
 fn from_fd(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_create_handle) -> Reply {
     let Dmabuf { buffer, read_only } = call.dmabuf(args.size as RawFd)?;
+    if buffer.allocation().is_none() {
+        return Err(Errno::EINVAL.because("the buffer has no memory yet (NVMAP_IOC_ALLOC)").into());
+    }
     args.handle = call.add_handle(file, HandleRef { buffer, read_only })?;
     Ok(())
 }
 
 fn duplicate(call: &Call<'_>, file: &Arc<NvmapFile>, args: &mut nvmap_duplicate_handle) -> Reply {
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
-    let read_only = args.access_flags & NVMAP_HANDLE_RO != 0;
+    let read_only = args.access_flags == NVMAP_HANDLE_RO;
     if handle.read_only && !read_only {
         return Err(Errno::EPERM.because("the handle is read-only, and its duplicate would not be").into());
+    }
+    // After it has refused the handle, the driver takes its number for a descriptor of another exporter's dmabuf.
+    if handle.buffer.allocation().is_none() {
+        return Err(Errno::EBADF.because("the handle has no memory yet (NVMAP_IOC_ALLOC)").into());
     }
     args.dup_handle = call.add_handle(file, HandleRef { buffer: handle.buffer, read_only })?;
     Ok(())

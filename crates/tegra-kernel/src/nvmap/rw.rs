@@ -28,7 +28,8 @@ fn rw(call: &Call<'_>, file: &NvmapFile, args: &mut nvmap_rw_handle, direction: 
     }
     let handle = call.handle(file, args.handle).ok_or(Errno::EINVAL)?;
     let wanted = args.count.saturating_mul(args.elem_size);
-    let copied = permitted(&handle, direction).and_then(|()| copy(call, &handle, args, direction));
+    permitted(&handle, direction)?;
+    let copied = allocated(&handle).and_then(|()| copy(call, &handle, args, direction));
     // The caller's count is replaced by the number of bytes copied, which is 0 when nothing was copied.
     call.copy_back_always.set(true);
     args.count = *copied.as_ref().unwrap_or(&0);
@@ -40,15 +41,18 @@ fn rw(call: &Call<'_>, file: &NvmapFile, args: &mut nvmap_rw_handle, direction: 
 }
 
 fn permitted(handle: &HandleRef, direction: Direction) -> Result<(), Errno> {
-    let allocation = handle.buffer.allocation();
-    let allocation =
-        allocation.ok_or_else(|| Errno::EPERM.because("the handle has no memory yet (NVMAP_IOC_ALLOC)"))?;
+    let secure = handle.buffer.allocation().is_some_and(|a| a.heap == NVMAP_HEAP_CARVEOUT_VPR);
     let read_only = handle.read_only || handle.buffer.read_only();
     let forbidden = match direction {
         Direction::ToBuffer => read_only,
-        Direction::FromBuffer => allocation.heap == NVMAP_HEAP_CARVEOUT_VPR,
+        Direction::FromBuffer => secure,
     };
     if forbidden { Err(Errno::EPERM.because("the buffer is read-only, or protected memory")) } else { Ok(()) }
+}
+
+fn allocated(handle: &HandleRef) -> Result<(), Errno> {
+    let none = || Errno::EPERM.because("the handle has no memory yet (NVMAP_IOC_ALLOC)");
+    handle.buffer.allocation().map(drop).ok_or_else(none)
 }
 
 /// Copies elements until one fails. Returns the number of bytes copied.
@@ -64,7 +68,8 @@ fn copy(call: &Call<'_>, handle: &HandleRef, args: &nvmap_rw_handle, direction: 
     }
     let last = in_buffer.checked_mul(count - 1).and_then(|s| s.checked_add(args.offset)?.checked_add(element));
     let last = last.ok_or(overflow)?;
-    let inside = element <= size && args.offset < size && last <= size;
+    // The program's stride is held against the buffer, too.
+    let inside = element <= size && args.offset < size && last <= size && in_user <= (size - args.offset) / count;
     if !inside || element > in_buffer || element > in_user {
         return Err(Errno::EINVAL.because("the elements lie outside of the buffer, or are larger than their strides"));
     }

@@ -10,6 +10,9 @@ use tegra_sim::SimKmd;
 use tegrarm_abi::nvgpu::address_space::{NVGPU_AS_IOCTL_REMAP, nvgpu_as_remap_op};
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
+use tegrarm_abi::nvgpu::r35::{
+    NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35, NVMAP_IOC_ALLOC_R35, nvgpu_gpu_characteristics_r35, nvmap_alloc_handle_r35,
+};
 use tegrarm_abi::nvmap::*;
 use tegrarm_kmd::{Arg, Errno, Kmd, Node};
 use zerocopy::{FromZeros, IntoBytes};
@@ -17,6 +20,8 @@ use zerocopy::{FromZeros, IntoBytes};
 /// Plays a program on the simulated kernel.
 pub struct Model {
     kmd: SimKmd,
+    r35: bool,
+    /// The node from which buffers are. A program that makes none may open and close the node itself.
     nvmap: Option<OwnedFd>,
     /// The descriptor that each step made.
     made: BTreeMap<usize, OwnedFd>,
@@ -32,8 +37,7 @@ fn number(result: Result<i32, Errno>) -> i32 {
 impl Model {
     pub fn new(config: SimConfig) -> Model {
         let kmd = SimKmd::new(SimConfig { step: true, ..config });
-        let nvmap = kmd.open("/dev/nvmap").expect("nvmap opens");
-        Model { kmd, nvmap: Some(nvmap), made: BTreeMap::new(), buffers: Vec::new() }
+        Model { kmd, r35: config.l4t.is_r35(), nvmap: None, made: BTreeMap::new(), buffers: Vec::new() }
     }
 
     /// Makes the step of a number, and remembers the descriptor that it made.
@@ -67,7 +71,13 @@ impl Model {
     }
 
     fn opened(&self, node: &str) -> (Answer, Option<OwnedFd>) {
-        match self.kmd.open(&format!("/dev/nvgpu/igpu0/{node}")) {
+        let path = match node {
+            "nvmap" => "/dev/nvmap".to_owned(),
+            "channel" if self.r35 => "/dev/nvhost-gpu".to_owned(),
+            _ if self.r35 => format!("/dev/nvhost-{node}-gpu"),
+            _ => format!("/dev/nvgpu/igpu0/{node}"),
+        };
+        match self.kmd.open(&path) {
             Ok(fd) => (Answer::default(), Some(fd)),
             Err(errno) => (Answer { result: -(errno as i32), ..Answer::default() }, None),
         }
@@ -87,13 +97,20 @@ impl Model {
     }
 
     fn buffer(&mut self, number: usize, size: u32) -> OwnedFd {
+        self.nvmap.get_or_insert_with(|| self.kmd.open("/dev/nvmap").expect("nvmap opens"));
         let mut create = nvmap_create_handle::new_zeroed();
         create.size = size;
         self.nvmap(NVMAP_IOC_CREATE, &mut create);
-        let mut alloc = nvmap_alloc_handle::new_zeroed();
-        (alloc.handle, alloc.heap_mask, alloc.align) = (create.handle, NVMAP_HEAP_IOVMM, 4096);
-        alloc.flags = 0x0900_0000 | NVMAP_HANDLE_INNER_CACHEABLE;
-        self.nvmap(NVMAP_IOC_ALLOC, &mut alloc);
+        let flags = 0x0900_0000 | NVMAP_HANDLE_INNER_CACHEABLE;
+        if self.r35 {
+            let mut alloc = nvmap_alloc_handle_r35::new_zeroed();
+            (alloc.handle, alloc.heap_mask, alloc.flags, alloc.align) = (create.handle, NVMAP_HEAP_IOVMM, flags, 4096);
+            self.nvmap(NVMAP_IOC_ALLOC_R35, &mut alloc);
+        } else {
+            let mut alloc = nvmap_alloc_handle::new_zeroed();
+            (alloc.handle, alloc.heap_mask, alloc.flags, alloc.align) = (create.handle, NVMAP_HEAP_IOVMM, flags, 4096);
+            self.nvmap(NVMAP_IOC_ALLOC, &mut alloc);
+        }
         let fd = self.descriptor(create.handle);
         let seen = self.kmd.own_view(fd.as_fd()).expect("the kernel sees the memory");
         self.buffers.push((number, create.handle, seen));
@@ -130,8 +147,13 @@ impl Model {
         };
         let (mut answer, made) = play(
             call,
+            self.r35,
             |step| self.raw(step),
-            |request, bytes| number(self.kmd.ioctl(fd.as_fd(), Node::As, request, Arg::Bytes(bytes))),
+            |request, bytes| {
+                let node = if request >> 8 & 0xff == NVMAP_IOC_MAGIC { Node::Nvmap } else { Node::As };
+                let arg = value_of(request, bytes).map_or(Arg::Bytes(bytes), Arg::Value);
+                number(self.kmd.ioctl(fd.as_fd(), node, request, arg))
+            },
         );
         answer.runs = self.runs(fd);
         // SAFETY: the call made the descriptor, and nobody else knows it.
@@ -158,9 +180,16 @@ impl Model {
     }
 }
 
+/// The argument of a call that takes a number instead of a pointer.
+pub fn value_of(request: u32, bytes: &[u8]) -> Option<u64> {
+    let value = || Some(u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?));
+    if request == NVMAP_IOC_FREE { value() } else { None }
+}
+
 /// Puts descriptors and pointers into the argument, makes the call, and takes them out again.
 pub fn play(
     call: &Ioctl,
+    r35: bool,
     raw: impl Fn(usize) -> RawFd,
     make: impl FnOnce(u32, &mut [u8]) -> i32,
 ) -> (Answer, Option<RawFd>) {
@@ -193,14 +222,17 @@ pub fn play(
         put(&mut bytes, &call.fds, &|_| 0);
     }
     let flags = offset_of!(nvgpu_channel_setup_bind_args, flags);
-    if call.request == NVGPU_IOCTL_CHANNEL_SETUP_BIND
+    let setup = [NVGPU_IOCTL_CHANNEL_SETUP_BIND, NVGPU_IOCTL_CHANNEL_SETUP_BIND_R35].contains(&call.request);
+    if setup
         && u32::from_le_bytes(bytes[flags..][..4].try_into().expect("four bytes"))
             & NVGPU_CHANNEL_SETUP_BIND_FLAGS_USERMODE_SUPPORT
             == 0
     {
         // In kernel mode the driver returns here what was on its stack.
         bytes[offset_of!(nvgpu_channel_setup_bind_args, work_submit_token)..][..4].fill(0);
-        bytes[offset_of!(nvgpu_channel_setup_bind_args, gpfifo_gpu_va)..][..24].fill(0);
+        if call.request == NVGPU_IOCTL_CHANNEL_SETUP_BIND {
+            bytes[offset_of!(nvgpu_channel_setup_bind_args, gpfifo_gpu_va)..][..24].fill(0);
+        }
     }
     for (piece, memory) in call.pieces.iter().zip(&mut pieces) {
         put(memory, &piece.fds, &|_| 0);
@@ -216,12 +248,12 @@ pub fn play(
             place.fill(0);
         }
     }
-    without_the_world(call, result, &mut bytes, &mut pieces);
+    without_the_world(call, r35, result, &mut bytes, &mut pieces);
     (Answer { result, bytes, pieces, runs: Vec::new() }, made.filter(|fd| *fd >= 0))
 }
 
 /// Takes out what differs between two boards: times, and what a program without the right to schedule does not see.
-fn without_the_world(call: &Ioctl, result: i32, bytes: &mut [u8], pieces: &mut [Vec<u8>]) {
+fn without_the_world(call: &Ioctl, r35: bool, result: i32, bytes: &mut [u8], pieces: &mut [Vec<u8>]) {
     match call.request {
         NVGPU_GPU_IOCTL_GET_GPU_TIME if result == 0 => bytes[..8].fill(0),
         NVGPU_GPU_IOCTL_GET_CPU_TIME_CORRELATION_INFO if result == 0 => {
@@ -229,8 +261,12 @@ fn without_the_world(call: &Ioctl, result: i32, bytes: &mut [u8], pieces: &mut [
             bytes[..16 * usize::from(count)].fill(0);
         }
         NVGPU_GPU_IOCTL_GET_CHARACTERISTICS => {
-            let (flags, bit) =
-                (offset_of!(nvgpu_gpu_characteristics, flags), NVGPU_GPU_FLAGS_SUPPORT_RESCHEDULE_RUNLIST);
+            let bit = NVGPU_GPU_FLAGS_SUPPORT_RESCHEDULE_RUNLIST;
+            let flags = if r35 {
+                offset_of!(nvgpu_gpu_characteristics_r35, flags)
+            } else {
+                offset_of!(nvgpu_gpu_characteristics, flags)
+            };
             pieces.iter_mut().for_each(|piece| piece[flags + 2] &= !((bit >> 16) as u8));
         }
         _ => {}
