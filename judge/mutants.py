@@ -39,6 +39,7 @@ MUTANTS = [
     ),
     ("nvmap", "crates/tegra-kernel/src/nvmap/mod.rs", "args.access_flags == NVMAP_HANDLE_RO;", "args.access_flags & NVMAP_HANDLE_RO != 0;"),
     ("nvmap", "crates/tegra-kernel/src/nvmap/heaps.rs", "args.heap_number = NO_PEER;", "args.heap_number = 0 & NO_PEER;"),
+    ("r35", "crates/tegra-kernel/src/channel/control.rs", "None if call.is_r35() => {}", "None if !call.is_r35() => {}"),
     (
         "threads",
         "crates/tegra-kernel/src/ioctl_tsg/mod.rs",

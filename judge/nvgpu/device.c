@@ -45,6 +45,11 @@ u32 nvgpu_get_gpu_instance_id_from_cdev(struct gk20a *g, struct nvgpu_cdev *of) 
 /* The posix layer's clock counts from 1970, as Linux's second clock does. */
 u64 nvgpu_current_unix_time_us(void) { return (u64)nvgpu_current_time_us(); }
 
+#ifdef JUDGE_R35
+/* No buffer is memory of a discrete GPU. */
+struct gk20a *nvgpu_vidmem_buf_owner(struct dma_buf *buffer) { (void)buffer; return NULL; }
+#endif
+
 /* The tables of registers that os/posix would load. Registers are memory here. */
 int nvgpu_get_mock_reglist_gv11b(struct gk20a *g, u32 at, struct nvgpu_mock_iospace *space) { (void)g; (void)at; (void)space; return -1; }
 int nvgpu_get_mock_reglist_ga10b(struct gk20a *g, u32 at, struct nvgpu_mock_iospace *space) { (void)g; (void)at; (void)space; return -1; }
@@ -169,12 +174,23 @@ int judge_boot(const struct judge_chip *chip)
 	/* What Linux says of itself (os/linux/module.c). */
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_DETERMINISTIC_OPTS, true);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_BUFFER_METADATA, true);
+#ifdef JUDGE_R35
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_PARTIAL_MAPPINGS, true);
+	nvgpu_set_enabled(g, NVGPU_SUPPORT_USERSPACE_MANAGED_AS, true);
+#else
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_MULTI_PROCESS_TSG_SHARING, true);
+	nvgpu_mutex_init(&g->ctrl_dev_id_lock);
+#endif
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_SYNC_FENCE_FDS, true);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_REMAP, true);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_MAPPING_MODIFY, true);
 	nvgpu_get_nvhost_dev(g);
+#ifdef JUDGE_R35
+	/* As the driver does in a function of its own file. */
+	err = nvgpu_mem_create_from_phys(g, &g->syncpt_mem, g->syncpt_unit_base, g->syncpt_unit_size >> PAGE_SHIFT);
+#else
 	err = nvgpu_init_syncpt_mem(g);
+#endif
 	if (err != 0)
 		return err;
 	/* Without a description of the units, the compression-bit cache has no room: every request for tags finds none. */
@@ -182,7 +198,6 @@ int judge_boot(const struct judge_chip *chip)
 	g->mig.num_gpu_instances = 1;
 	g->num_gr_instances = 1;
 	g->gr = nvgpu_kzalloc(g, sizeof *g->gr);
-	nvgpu_mutex_init(&g->ctrl_dev_id_lock);
 	nvgpu_set_enabled(g, NVGPU_CLK_ARB_ENABLED, orin);
 	err = judge_boot_channels(l);
 	if (err == 0 && orin)

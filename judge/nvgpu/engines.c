@@ -7,7 +7,12 @@
 #include <nvgpu/kmem.h>
 #include <nvgpu/runlist.h>
 #include <nvgpu/tsg.h>
+#ifdef JUDGE_R35
+#include <nvgpu/nvs.h>
+#include <nvgpu/worker.h>
+#else
 #include <nvgpu/tsg_subctx.h>
+#endif
 #include <nvgpu/vm.h>
 #include "os/linux/os_linux.h"
 #include "os/linux/channel.h"
@@ -63,6 +68,9 @@ static void fetcher(struct gk20a *g, u32 base, struct nvgpu_pbdma_info *info)
 }
 
 /* A runlist is taken over at once, every channel is idle, and a preemption is done when it is asked for. */
+#ifdef JUDGE_R35
+static void submitted(struct gk20a *g, struct nvgpu_runlist *runlist) { (void)g; (void)runlist; }
+#else
 static void submitted(struct gk20a *g, u32 runlist, u64 address, enum nvgpu_aperture aperture, u32 count)
 {
 	(void)g;
@@ -71,8 +79,17 @@ static void submitted(struct gk20a *g, u32 runlist, u64 address, enum nvgpu_aper
 	(void)aperture;
 	(void)count;
 }
+#endif
 
 static int not_pending(struct gk20a *g, struct nvgpu_runlist *runlist) { (void)g; (void)runlist; return 0; }
+#ifdef JUDGE_R35
+static void idle(struct gk20a *g, struct nvgpu_channel *channel, struct nvgpu_channel_hw_state *state)
+{
+	(void)g;
+	(void)channel;
+	memset(state, 0, sizeof *state);
+}
+#else
 static void idle(struct gk20a *g, u32 runlist, u32 channel, struct nvgpu_channel_hw_state *state)
 {
 	(void)g;
@@ -80,10 +97,12 @@ static void idle(struct gk20a *g, u32 runlist, u32 channel, struct nvgpu_channel
 	(void)channel;
 	memset(state, 0, sizeof *state);
 }
+#endif
 static int preempted(struct gk20a *g, struct nvgpu_tsg *tsg) { (void)g; (void)tsg; return 0; }
 static int channel_preempted(struct gk20a *g, struct nvgpu_channel *channel) { (void)g; (void)channel; return 0; }
 /* Set when a board's kernel would stop. From then on the call fails with EFAULT and writes nothing. */
 _Thread_local bool judge_stopped;
+#ifndef JUDGE_R35
 static int (*add_to_subcontext)(struct nvgpu_channel *channel, bool replayable);
 
 /* The driver takes the page directory of the subcontext's address space. A channel that was bound to its group first has none there. */
@@ -95,6 +114,7 @@ static int added(struct nvgpu_channel *channel, bool replayable)
 	}
 	return add_to_subcontext(channel, replayable);
 }
+#endif
 static void nothing(struct gk20a *g) { (void)g; }
 static void not_rung(struct nvgpu_channel *channel) { (void)channel; }
 static u32 sms(struct gk20a *g) { (void)g; return SMS; }
@@ -122,8 +142,13 @@ void nvgpu_channel_worker_enqueue(struct nvgpu_channel *channel) { nvgpu_channel
 /* There are no interrupts to wait for. */
 int nvgpu_cic_rm_wait_for_deferred_interrupts(struct gk20a *g) { (void)g; return 0; }
 
+#ifdef JUDGE_R35
+/* The thread that looks whose turn it is does not start: there is no work. */
+int nvgpu_worker_init(struct gk20a *g, struct nvgpu_worker *worker, const struct nvgpu_worker_ops *ops) { (void)g; (void)worker; (void)ops; return 0; }
+#else
 /* The firmware that schedules domains is not there. */
 bool nvgpu_nvs_gsp_usr_domain_present(struct gk20a *g) { (void)g; return false; }
+#endif
 
 /* Makes the ids of channels those of a driver that has just booted: the id that was closed last would be used next. All channels are closed. */
 void judge_rewind_channels(struct gk20a *g)
@@ -131,7 +156,9 @@ void judge_rewind_channels(struct gk20a *g)
 	struct nvgpu_fifo *f = &g->fifo;
 
 	judge_stopped = false;
+#ifndef JUDGE_R35
 	g->ctrl_device_instance_id = 0;
+#endif
 	nvgpu_init_list_node(&f->free_chs);
 	for (u32 id = 0; id < f->num_channels; id++)
 		nvgpu_list_add(&f->channel[id].free_chs, &f->free_chs);
@@ -144,15 +171,21 @@ int judge_boot_channels(struct nvgpu_os_linux *l)
 	int err;
 
 	/* The scheduler in the GPU's firmware. */
+#ifndef JUDGE_R35
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_GSP_SCHED, false);
 	nvgpu_set_enabled(g, NVGPU_SUPPORT_KMD_SCHEDULING_WORKER_THREAD, false);
+#endif
 	g->ops.top.parse_next_device = next_device;
 	g->ops.runlist.get_chram_bar0_offset = channels_base;
 	g->ops.runlist.get_runlist_id = number;
 	g->ops.runlist.get_engine_id_from_rleng_id = engine_at;
 	g->ops.runlist.get_pbdma_info = fetcher;
 	g->ops.runlist.hw_submit = submitted;
+#ifdef JUDGE_R35
+	g->ops.runlist.wait_pending = not_pending;
+#else
 	g->ops.runlist.check_pending = not_pending;
+#endif
 	g->ops.channel.read_state = idle;
 	g->ops.fifo.preempt_tsg = preempted;
 	g->ops.fifo.preempt_channel = channel_preempted;
@@ -160,8 +193,10 @@ int judge_boot_channels(struct nvgpu_os_linux *l)
 	g->ops.usermode.ring_doorbell = not_rung;
 	g->ops.gr.init.get_no_of_sm = sms;
 	g->ops.gr.init.get_max_subctx_count = veids;
+#ifndef JUDGE_R35
 	add_to_subcontext = g->ops.tsg.add_subctx_channel_hw;
 	g->ops.tsg.add_subctx_channel_hw = added;
+#endif
 	err = nvgpu_device_init(g);
 	if (err != 0)
 		return err;
@@ -169,13 +204,21 @@ int judge_boot_channels(struct nvgpu_os_linux *l)
 	instance->gr_syspipe.max_veid_count_per_tsg = VEIDS;
 	instance->num_lce = nvgpu_device_get_copies(g, instance->lce_devs, NVGPU_MIG_MAX_ENGINES);
 	/* The kernel's own window, in which the driver maps the USERD of its channels. */
-	g->mm.bar1.vm = nvgpu_vm_init(g, g->ops.mm.gmmu.get_default_big_page_size(), SZ_64K, 0, SZ_16M - SZ_64K, 0, true, false, "bar1");
+	g->mm.bar1.vm = nvgpu_vm_init(g, g->ops.mm.gmmu.get_default_big_page_size(), SZ_64K, 0, SZ_16M - SZ_64K, 0, true,
+#ifdef JUDGE_R35
+		false,
+#endif
+		false, "bar1");
 	if (g->mm.bar1.vm == NULL)
 		return -ENOMEM;
 	err = g->ops.mm.init_bar2_vm(g);
 	if (err != 0)
 		return err;
 	err = nvgpu_fifo_setup_sw_common(g);
+#ifdef JUDGE_R35
+	if (err == 0)
+		err = nvgpu_nvs_init(g);
+#endif
 	if (err != 0)
 		return err;
 	return nvgpu_channel_init_support_linux(l);

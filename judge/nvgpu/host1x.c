@@ -43,7 +43,13 @@ u32 nvgpu_nvhost_get_syncpt_client_managed(struct nvgpu_nvhost_dev *dev, const c
 	return id < SYNCPOINTS ? id : 0;
 }
 
-void nvgpu_nvhost_syncpt_set_safe_state(struct nvgpu_nvhost_dev *dev, u32 id) { dev->value[id] += 1000; }
+/* What the Linux layer of each release adds (os/linux/nvhost.c and nvhost_host1x.c). */
+#ifdef JUDGE_R35
+#define SAFE_STATE 0x10000u
+#else
+#define SAFE_STATE 1000u
+#endif
+void nvgpu_nvhost_syncpt_set_safe_state(struct nvgpu_nvhost_dev *dev, u32 id) { dev->value[id] += SAFE_STATE; }
 bool nvgpu_nvhost_syncpt_is_expired_ext(struct nvgpu_nvhost_dev *dev, u32 id, u32 value) { return (int)(dev->value[id] - value) >= 0; }
 bool nvgpu_nvhost_syncpt_is_valid_pt_ext(struct nvgpu_nvhost_dev *dev, u32 id) { (void)dev; return id != 0 && id < SYNCPOINTS; }
 

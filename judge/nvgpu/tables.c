@@ -11,19 +11,26 @@ static const struct level upper[] = { { 47, 4 }, { 38, 512 }, { 29, 512 } };
 #define DUAL_SHIFT 21
 #define DUAL_ENTRIES 256
 
+/* Where memory.c's arena begins, as far as the address of a table does not tell. */
+#ifdef JUDGE_R35
+#define ARENA 0x8000000000ull
+#else
+#define ARENA 0ull
+#endif
+
 /* An entry of 0 in the field at bits 2:1 means that there is no table below. Tables lie in memory.c's arena, at their own addresses. */
 static const uint64_t *below(uint64_t entry)
 {
 	uint64_t address = entry >> 8 & 0x3fffffffffffull;
 
-	return (entry & 6) == 0 ? NULL : (const uint64_t *)(address << 12);
+	return (entry & 6) == 0 ? NULL : (const uint64_t *)(ARENA | address << 12);
 }
 
 static const uint64_t *below_big(uint64_t entry)
 {
 	uint64_t address = entry >> 4 & 0x3ffffffffffffull;
 
-	return (entry & 6) == 0 ? NULL : (const uint64_t *)(address << 8);
+	return (entry & 6) == 0 ? NULL : (const uint64_t *)(ARENA | address << 8);
 }
 
 static void leaves(const uint64_t *table, unsigned shift, uint64_t va, judge_entry entry, void *context)

@@ -87,12 +87,21 @@ static u32 memory_channels(struct gk20a *g) { (void)g; return 0xf; }
 static int switching(struct gk20a *g, u32 method, u32 instance, u32 *answer) { (void)g; (void)method; (void)instance; (void)answer; return 0; }
 
 /* The firmware makes the image of a context. From the first one on, the driver knows where registers lie in it. */
+#ifdef JUDGE_R35
+int nvgpu_gr_obj_ctx_alloc(struct gk20a *g, struct nvgpu_gr_obj_ctx_golden_image *image, struct nvgpu_gr_global_ctx_buffer_desc *buffers,
+	struct nvgpu_gr_ctx_desc *desc, struct nvgpu_gr_config *config, struct nvgpu_gr_ctx *ctx, struct nvgpu_gr_subctx *subctx, struct vm_gk20a *vm,
+	struct nvgpu_mem *block, u32 class, u32 flags, bool cde, bool vpr)
+{
+	(void)vm;
+#else
 int nvgpu_gr_obj_ctx_alloc(struct gk20a *g, struct nvgpu_gr_obj_ctx_golden_image *image, struct nvgpu_gr_global_ctx_buffer_desc *buffers,
 	struct nvgpu_gr_ctx_desc *desc, struct nvgpu_gr_config *config, struct nvgpu_gr_ctx *ctx, struct nvgpu_channel *channel, struct nvgpu_tsg_subctx *subctx,
 	struct nvgpu_gr_ctx_mappings *mappings, struct nvgpu_mem *block, u32 class, u32 flags, bool cde, bool vpr)
 {
-	(void)g; (void)buffers; (void)desc; (void)config; (void)ctx; (void)channel; (void)subctx;
-	(void)mappings; (void)block; (void)class; (void)flags; (void)cde; (void)vpr;
+	(void)channel;
+	(void)mappings;
+#endif
+	(void)g; (void)buffers; (void)desc; (void)config; (void)ctx; (void)subctx; (void)block; (void)class; (void)flags; (void)cde; (void)vpr;
 	image->ready = true;
 	return 0;
 }

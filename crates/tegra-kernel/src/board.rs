@@ -52,7 +52,7 @@ impl Board {
             device: DeviceState::default(),
             doorbells: Doorbells::new(gpu.clone()),
             clocks: Arc::new(Clocks::new(chip)),
-            clears: ClearTables::new(chip),
+            clears: ClearTables::new(chip, config.l4t),
             budgets: OnceLock::new(),
             instances: AtomicU64::new(0),
             gpu,

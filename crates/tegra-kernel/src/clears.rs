@@ -2,6 +2,7 @@
 //! belong to the 3D engine.
 
 use crate::chip::ChipData;
+use crate::release::L4t;
 use crate::rule::Because;
 use tegrarm_kmd::Errno;
 use tegrarm_lock::Mutex;
@@ -70,13 +71,15 @@ pub(crate) struct ClearTables {
 
 impl ClearTables {
     /// The tables of a GPU that has booted.
-    pub fn new(chip: &ChipData) -> ClearTables {
+    pub fn new(chip: &ChipData, l4t: L4t) -> ClearTables {
         let solid = |stage, cache| (stage, [cache; 4]);
-        let colors = if chip.is_ga10b() {
-            Table::new(30, &[0xff00_0000, 0, 0xffff_ffff].map(|color| (solid([color; 4], color), 0)))
+        let room = if chip.is_ga10b() { 30 } else { ENTRIES };
+        // r35 has the colors of older chips on ga10b, too.
+        let colors = if chip.is_ga10b() && !l4t.is_r35() {
+            Table::new(room, &[0xff00_0000, 0, 0xffff_ffff].map(|color| (solid([color; 4], color), 0)))
         } else {
             let black = (solid([0, 0, 0, ONE], 0xff00_0000), 0x28);
-            Table::new(ENTRIES, &[black, (solid([0; 4], 0), 1), (solid([ONE; 4], 0xffff_ffff), 2)])
+            Table::new(room, &[black, (solid([0; 4], 0), 1), (solid([ONE; 4], 0xffff_ffff), 2)])
         };
         ClearTables {
             colors: Mutex::new(colors),

@@ -53,8 +53,12 @@ fn set_enabled(channel: &Channel, enabled: bool) {
 
 pub(super) fn preempt(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Reply {
     let tsg = channel.state.lock().tsg.clone();
-    let tsg = tsg.ok_or_else(|| Errno::EINVAL.because("the channel is in no TSG (TSG BIND_CHANNEL)"))?;
-    call.board.gpu.preempt(&tsg.hw);
+    match tsg {
+        Some(tsg) => call.board.gpu.preempt(&tsg.hw),
+        // r35 preempts the channel alone, which does not run.
+        None if call.is_r35() => {}
+        None => return Err(Errno::EINVAL.because("the channel is in no TSG (TSG BIND_CHANNEL)").into()),
+    }
     Ok(())
 }
 

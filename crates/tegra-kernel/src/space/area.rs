@@ -74,7 +74,8 @@ pub(crate) fn free_space(_: &Call<'_>, space: &Arc<AddressSpace>, args: &mut nvg
     let mut state = space.state.lock();
     let area = state.area(args.offset).map(|(start, area)| (start, area.size, area.sparse));
     let Some((start, size, sparse)) = area else { return Ok(()) };
-    let inside: Vec<u64> = state.mappings.range(start..start + size).map(|(va, _)| *va).collect();
+    let inside: Vec<u64> =
+        state.mappings.range(start..start + size).filter(|(_, m)| m.in_area).map(|(va, _)| *va).collect();
     let gone: Vec<_> = inside.into_iter().filter_map(|va| state.put(space, va)).collect();
     state.areas.remove(&start);
     if sparse {

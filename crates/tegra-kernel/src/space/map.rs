@@ -118,16 +118,20 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
         }
     });
     let Request { flags, fixed, writable, .. } = request;
-    let sparse = fixed && state.area(va).is_some_and(|(_, area)| area.sparse);
+    let area = if fixed { state.area(va).map(|(_, area)| area.sparse) } else { None };
+    let (in_area, sparse) = (area.is_some(), area == Some(true));
     state.by_buffer.insert((key, va));
     let buffer = request.dmabuf.buffer;
-    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, sparse, writable, buffer });
+    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, in_area, sparse, writable, buffer });
     Ok(va)
 }
 
 impl Request {
     /// Checks rules 1 to 7 of docs/hardware/nvgpu-address-space.md#map-buffer-ex.
     fn check(call: &Call<'_>, args: &nvgpu_as_map_buffer_ex_args) -> Reply<Request> {
+        if call.is_r35() && args.flags & NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35 == 0 {
+            return Err(Errno::EINVAL.because("r35 needs the flag DIRECT_KIND_CTRL").into());
+        }
         let dmabuf = call.dmabuf(args.dmabuf_fd as i32)?;
         let fixed = args.flags & NVGPU_AS_MAP_BUFFER_FLAGS_FIXED_OFFSET != 0;
         let size = dmabuf.buffer.size;
@@ -151,9 +155,6 @@ impl Request {
         let unknown = args.flags & !known_flags(call.is_r35());
         if unknown != 0 {
             return Err(Errno::EINVAL.because(format!("this release does not know the flags {unknown:#x}")).into());
-        }
-        if call.is_r35() && args.flags & NVGPU_AS_MAP_BUFFER_FLAGS_DIRECT_KIND_CTRL_R35 == 0 {
-            return Err(Errno::EINVAL.because("r35 needs the flag DIRECT_KIND_CTRL").into());
         }
         let writable = access != ACCESS_READ_ONLY && !(access == 0 && dmabuf.read_only);
         Ok(Request {
@@ -230,9 +231,10 @@ impl Request {
                 return Err(Errno::EINVAL.because(rule));
             }
             let end = self.offset.checked_add(size).ok_or(Errno::EINVAL)?;
-            let room = match space.user_managed {
-                true => state.user.iter().any(|b| b.start() <= self.offset && end <= b.end()),
-                false => state.area(self.offset).is_some_and(|(start, area)| end <= start + area.size),
+            // A program that divides the addresses itself need not have an area, and it may use the kernel's addresses, too.
+            let room = match state.area(self.offset) {
+                Some((start, area)) => end <= start + area.size,
+                None => space.user_managed && end <= state.kernel.end(),
             };
             if !room {
                 let rule = format!(

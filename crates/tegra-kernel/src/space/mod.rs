@@ -76,8 +76,10 @@ struct Mapping {
     flags: u32,
     /// The number of MAP calls that returned it, minus the number of UNMAP calls.
     refs: u32,
-    /// True if the program placed it inside an area, so that its address belongs to the area.
+    /// True if the program placed it, so that its address belongs to an area, or to the program.
     fixed: bool,
+    /// True if it was placed in an area. It ends with that.
+    in_area: bool,
     /// True if it was placed in a sparse area: its pages become sparse again, even if the area was freed before.
     sparse: bool,
     writable: bool,

@@ -50,6 +50,11 @@ fn address_spaces_answer_as_the_driver_of_r36() {
 }
 
 #[test]
+fn spaces_channels_groups_and_ctrl_answer_as_the_driver_of_r35() {
+    assert!(replay("calls-r35.txt", L4t::R35_4) > 500);
+}
+
+#[test]
 fn addresses_are_those_that_the_driver_of_r36_chooses() {
     let (mut model, mut calls) = (Buddy::new(0x1000, 0x2000), 0);
     for (at, line) in text("addresses-r36.txt").lines().enumerate() {
