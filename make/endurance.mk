@@ -99,7 +99,7 @@ soak: build venv $(SIM) $(TARGET)/soak/work ## an hour (SECONDS) of everything a
 judge-driver: # what both comparisons need: the driver as a library, and the judge
 	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" $(if $(NVMAP),NVMAP="$(abspath $(NVMAP))") \
 		OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r36"
-	$(if $(NVGPU_R35),$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU_R35))" OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r35")
+	$(if $(NVGPU_R35),$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU_R35))" NVMAP= OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r35")
 	$(CARGO) build --manifest-path judge/Cargo.toml --locked --release --target-dir "$(CARGO_TARGET_DIR)"/judge
 
 JUDGE = $(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin

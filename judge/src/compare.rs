@@ -142,6 +142,12 @@ fn cut(bytes: &mut Vec<u8>, from: usize, to: usize, pieces: &mut Vec<Piece>) {
 /// r35 should refuse it.
 pub fn as_r35(mut step: Step) -> Step {
     let Step::Ioctl(call) = &mut step else { return step };
+    if call.request == NVGPU_GPU_IOCTL_ALLOC_AS {
+        // A program that divides the addresses itself can map over areas and over the kernel's own mappings. That is
+        // not compared (docs/judge.md).
+        let at = offset_of!(nvgpu_alloc_as_args, flags);
+        call.bytes[at] &= !(NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35 as u8);
+    }
     let sum = call.bytes.iter().fold(call.request, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)));
     if sum.wrapping_mul(0x9e37_79b9) >> 28 == 0 {
         return step;
@@ -157,12 +163,6 @@ pub fn as_r35(mut step: Step) -> Step {
             call.request = NVGPU_GPU_IOCTL_OPEN_TSG_R35;
             let (from, to) = (size_of::<nvgpu_gpu_open_tsg_args>(), size_of::<nvgpu_gpu_open_tsg_args_r35>());
             cut(&mut call.bytes, from, to, &mut call.pieces);
-        }
-        NVGPU_GPU_IOCTL_ALLOC_AS => {
-            // A program that divides the addresses itself can map over areas and over the kernel's own mappings. That is
-            // not compared (docs/judge.md).
-            let at = offset_of!(nvgpu_alloc_as_args, flags);
-            call.bytes[at] &= !(NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35 as u8);
         }
         NVGPU_AS_IOCTL_MAP_BUFFER_EX => with_kinds(&mut call.bytes),
         NVGPU_AS_IOCTL_MAP_BUFFER_BATCH => {

@@ -7,6 +7,7 @@ use crate::spaces::ioctl;
 use tegrarm_abi::nvgpu::address_space::{ADDRESS_SPACE_IOCTLS, NVGPU_AS_IOCTL_BIND_CHANNEL};
 use tegrarm_abi::nvgpu::channel::CHANNEL_IOCTLS;
 use tegrarm_abi::nvgpu::ctrl::{CTRL_IOCTLS, NVGPU_GPU_IOCTL_ALLOC_AS, nvgpu_alloc_as_args};
+use tegrarm_abi::nvgpu::r35::{CHANNEL_IOCTLS_R35, CTRL_IOCTLS_R35};
 use tegrarm_abi::nvgpu::tsg::TSG_IOCTLS;
 use zerocopy::FromZeros;
 
@@ -27,6 +28,7 @@ impl Malformed {
     fn request(&mut self) -> u32 {
         loop {
             let tables = [CTRL_IOCTLS, ADDRESS_SPACE_IOCTLS, CHANNEL_IOCTLS, TSG_IOCTLS];
+            let older = [CTRL_IOCTLS_R35, CHANNEL_IOCTLS_R35];
             let table = tables[self.random.below(4) as usize];
             let known = table[self.random.below(table.len() as u64) as usize].number;
             let request = match self.random.below(8) {
@@ -42,7 +44,7 @@ impl Malformed {
                 5..=6 => known & !0xff | self.random.below(256) as u32,
                 _ => self.random.next() as u32 & 0xc000_ffff | self.size() << 16,
             };
-            if !tables.iter().any(|table| table.iter().any(|row| row.number == request)) {
+            if !tables.iter().chain(&older).any(|table| table.iter().any(|row| row.number == request)) {
                 return request;
             }
         }
