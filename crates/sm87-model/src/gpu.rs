@@ -96,8 +96,8 @@ fn cycles(amount: u64, in_a_cycle: u64) -> u64 {
 impl Gpu {
     /// A GPU with empty caches.
     pub(crate) fn new(machine: Machine, launch: &Launch) -> Gpu {
-        let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
-        let resident = Occupancy::of(launch).ctas;
+        let Occupancy { ctas: resident, warps: of_all, .. } = Occupancy::of(launch);
+        let warps = of_all / resident;
         let used = launch.shared_bytes.saturating_mul(resident).min(table::SHARED);
         let sms = (0..launch.sm_count).map(|_| Sm::default()).collect();
         let ctas = launch.grid.iter().fold(1, |all: u64, &n| all.saturating_mul(n.into()));

@@ -22,7 +22,6 @@ use super::warp::Warp;
 use crate::isa::{self, Illegal, Isa, Opcode, Row};
 use crate::word::Word;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use tegrarm_lock::ProcessMutex;
@@ -74,12 +73,14 @@ impl Cache {
     }
 }
 
+/// A number made of the first words of a program. Every launch makes it, and what is found is compared with the program, so this is a
+/// short way to make one.
 fn key(fetch: &mut Fetch<'_>) -> u64 {
-    let mut h = DefaultHasher::new();
-    for i in 0..PREFIX {
-        fetch(i).map(Word::unscheduled).hash(&mut h);
-    }
-    h.finish()
+    (0..PREFIX).fold(0, |key: u64, i| {
+        let word = fetch(i).map_or(u128::MAX, |word| word.unscheduled().0);
+        let both = word as u64 ^ ((word >> 64) as u64).rotate_left(32);
+        (key.rotate_left(5) ^ both).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    })
 }
 
 /// Finds or makes the image of the program at an entry point.

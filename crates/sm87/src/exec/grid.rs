@@ -91,11 +91,14 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
     let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
     let ([x, y, z], [width, height, _]) = (launch.first.map(u64::from), launch.grid.map(u64::from));
     let first = x + width * (y + height * z);
+    // The mask of those that are disabled has 64 bits.
+    let mut sms = Vec::with_capacity(launch.sm_count.min(64) as usize);
+    sms.extend(launch.enabled_sms());
     let grid = Grid {
         launched,
         image,
-        clocks: launch.enabled_sms().map(|_| AtomicU64::default()).collect(),
-        sms: launch.enabled_sms().collect(),
+        clocks: sms.iter().map(|_| AtomicU64::default()).collect(),
+        sms,
         ctas,
         order: launch.limits.schedule.filter(|_| !launch.sequential).map(|key| Order::of(key, first, ctas)),
         shared: AtomicBool::default(),

@@ -9,7 +9,10 @@ const SPACE: u32 = 1 << 24;
 
 /// The local memory of all warps of a CTA.
 pub(crate) struct Local {
+    /// Empty until a thread uses its memory. Kernels have some for calls, and most never use it.
     words: Vec<u32>,
+    /// How many words there are for all warps.
+    count: usize,
     low: u32,
     high: u32,
     /// Whether any memory was used since it was last cleared.
@@ -19,7 +22,14 @@ pub(crate) struct Local {
 impl Local {
     pub(crate) fn new(low: u32, high: u32, warps: usize) -> Self {
         let (low, high) = (low.min(SPACE).next_multiple_of(16), high.min(SPACE).next_multiple_of(16));
-        Local { words: vec![0; (low as usize + high as usize) / 4 * 32 * warps], low, high, dirty: false }
+        let count = (low as usize + high as usize) / 4 * 32 * warps;
+        Local { words: Vec::new(), count, low, high, dirty: false }
+    }
+
+    /// Makes the memory.
+    #[cold]
+    fn make(&mut self) {
+        self.words = vec![0; self.count];
     }
 
     /// Clears the memory for a new CTA.
@@ -41,6 +51,9 @@ impl Local {
             (at < self.high && self.high - at >= len).then_some(self.low + at)?
         };
         self.dirty = true;
+        if self.words.is_empty() {
+            self.make();
+        }
         let index = (warp as usize * ((self.low + self.high) / 4) as usize + offset as usize / 4) * 32;
         Some(self.words.as_mut_ptr().wrapping_add(index))
     }
