@@ -12,7 +12,8 @@ mod tables;
 use super::f32::{NAN, flush};
 use super::half::Kind;
 use super::round::Round;
-use interpolate::{DISTANCE, Table, cut, power_of_two};
+pub use interpolate::{DISTANCE, Table};
+use interpolate::{cut, power_of_two};
 
 /// The function, as encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,16 +67,21 @@ const ONE: u32 = 0x3f80_0000;
 const FRACTION: u32 = 0x7f_ffff;
 
 const QUARTERS: f64 = 32768.0;
-const RCP: Table<128> = Table { rows: &tables::RCP, weight: QUARTERS, bias: 8092.0 };
-const RSQ: Table<128> = Table { rows: &tables::RSQ, weight: QUARTERS, bias: -1.0 };
-const SQRT: Table<128> = Table { rows: &tables::SQRT, weight: QUARTERS, bias: -1.0 };
-const EX2: Table<64> = Table { rows: &tables::EX2, weight: QUARTERS, bias: 24456.0 };
-const LG2: Table<64> = Table { rows: &tables::LG2, weight: QUARTERS / 4.0, bias: 1674.0 };
-const SIN: Table<64> = Table { rows: &tables::SIN, weight: QUARTERS, bias: 0.0 };
-const TANH: Table<64> = Table { rows: &tables::TANH, weight: QUARTERS, bias: 0.0 };
+/// The reciprocal of 1 to 2.
+pub static RCP: Table<128> = Table::new(&tables::RCP, QUARTERS, 8092.0);
+/// The reciprocal of the square root of 1 to 4.
+pub static RSQ: Table<128> = Table::new(&tables::RSQ, QUARTERS, -1.0);
+/// The square root of 1 to 4.
+pub static SQRT: Table<128> = Table::new(&tables::SQRT, QUARTERS, -1.0);
+/// 2 to the power of 0 to 1.
+pub static EX2: Table<64> = Table::new(&tables::EX2, QUARTERS, 24456.0);
+static LG2: Table<64> = Table::new(&tables::LG2, QUARTERS / 4.0, 1674.0);
+/// The sine of a quarter of a circle.
+pub static SIN: Table<64> = Table::new(&tables::SIN, QUARTERS, 0.0);
+static TANH: Table<64> = Table::new(&tables::TANH, QUARTERS, 0.0);
 
 /// The exponent of the unit in which sums count, if the unit of the table is 2^-24.
-const UNIT: i32 = -24 - DISTANCE as i32;
+pub const UNIT: i32 = -24 - DISTANCE as i32;
 
 /// MUFU on an f32 register, or on the high word of a double for the 64H functions. Operand modifiers were applied
 /// before.

@@ -10,11 +10,16 @@
 pub(super) type Row = (i32, i32, i32);
 
 /// The number of bits of the distance into a segment. Sums have as many bits below a unit of the tables.
-pub(super) const DISTANCE: u32 = 17;
+pub const DISTANCE: u32 = 17;
+
+/// The rows of a table. Each has a fourth number, which is not used, so that it can be read at once.
+#[repr(align(16))]
+pub struct Rows<const N: usize>(pub [[i32; 4]; N]);
 
 /// A table whose number of rows is a power of two, with the values that are the same for all rows.
-pub(super) struct Table<const N: usize> {
-    pub rows: &'static [Row; N],
+pub struct Table<const N: usize> {
+    /// A row for each segment of the argument.
+    pub rows: Rows<N>,
     /// The weight of the constants.
     pub weight: f64,
     /// The number that is added to every sum, to centre the error of cutting.
@@ -22,13 +27,31 @@ pub(super) struct Table<const N: usize> {
 }
 
 impl<const N: usize> Table<N> {
+    pub(super) const fn new(rows: &[Row; N], weight: f64, bias: f64) -> Self {
+        let (mut all, mut n) = ([[0; 4]; N], 0);
+        while n < N {
+            let (c0, c1, c2) = rows[n];
+            all[n] = [c0, c1, c2, 0];
+            n += 1;
+        }
+        Table { rows: Rows(all), weight, bias }
+    }
+
     /// The function in units of 2^-17 of the table's unit. In `argument`, the row stands above the [`DISTANCE`] bits.
     #[inline(always)]
     pub(super) fn at(&self, argument: u32) -> f64 {
-        let (c0, c1, c2) = self.rows[(argument >> DISTANCE) as usize % N];
+        let [c0, c1, c2, _] = self.rows.0[(argument >> DISTANCE) as usize % N];
         let x = argument & ((1 << DISTANCE) - 1);
         let (c0, c1, c2) = (f64::from(c0), f64::from(c1), f64::from(c2));
         c0 * self.weight + self.bias + c1 * f64::from(x as i32) + c2 * f64::from(square(x) as i32)
+    }
+}
+
+impl<const N: usize> Table<N> {
+    /// The function times 2^`exponent`, if it is not negative, cut to the bits of an f32. A denormal result becomes zero.
+    #[inline(always)]
+    pub fn cut(&self, argument: u32, exponent: i32) -> u32 {
+        cut(self.at(argument) * power_of_two(exponent))
     }
 }
 

@@ -251,11 +251,25 @@ handlers!(each_plain each_wide <Each> |w, u, exec, _V| {
     Flow::Next
 });
 
+/// Executes an operation as a function of its own, which does not become a part of the one that calls it.
+#[inline(always)]
+pub(crate) fn apart<V: Simd, O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    #[cfg(target_arch = "x86_64")]
+    if V::LANES > 1 {
+        // SAFETY: values of several lanes are made only in handlers that are chosen where the host has AVX2.
+        return unsafe { whole_wide::<O>(w, env, u, exec) };
+    }
+    // SAFETY: this function needs nothing of the host.
+    unsafe { whole_plain::<O>(w, env, u, exec) }
+}
+
+#[inline(never)]
 unsafe fn whole_plain<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     O::run::<u32>(w, env, u, exec)
 }
 
 wide! {
+    #[inline(never)]
     unsafe fn whole_wide<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         O::run::<super::avx2::Avx2>(w, env, u, exec)
     }

@@ -3,7 +3,7 @@
 use super::access;
 use super::lower::{Lower, Pool, Refused};
 use super::ops::atomic::{self, Returns};
-use super::ops::{barrier, control, convert, double, fp32, half, int, logic, memory, special, tensor};
+use super::ops::{barrier, control, convert, double, fp32, half, int, logic, memory, mufu, special, tensor};
 use super::rows::Src;
 use super::uop::Uop;
 use crate::isa::{Op, Row};
@@ -67,7 +67,7 @@ pub(crate) fn lower(op: Op, l: &mut Lower<'_>) -> Result<Uop, Refused> {
         Op::Fadd => fp32::fadd(l),
         Op::Ffma => fp32::ffma(l),
         Op::Fchk => fp32::fchk(l),
-        Op::Mufu => fp32::mufu(l),
+        Op::Mufu => mufu::mufu(l),
         Op::Isetp => int::isetp(l),
         Op::Iadd3 => int::iadd3(l),
         Op::Lea => int::lea(l),

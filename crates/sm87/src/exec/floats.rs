@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::host::wide;
-use super::runs::{Offsets, Run};
+use super::runs::{FIRST, Offsets, Run, SECOND};
 use super::simd::{Simd, part};
 use super::warp::Warp;
 
@@ -132,28 +132,37 @@ unsafe fn added<V: Simd>(own: *mut u32, runs: *const Run, n: usize, exec: u32) {
 /// Executes FADD for two values of lanes, which are at `own` in every row.
 ///
 /// Programs add one number after another to a sum. Each addition takes the sum from the one before it, so that none waits for
-/// memory. If that sum is a NaN, this one is too, whatever its payload is.
+/// memory. NaNs become canonical at the end, as in [`multiplied`]: a sum with a NaN is a NaN, whatever its payload is.
 ///
 /// # Safety
 /// As for [`add`].
 #[inline(always)]
 unsafe fn added_pair<V: Simd>(own: *mut u32, runs: *const Run, n: usize) {
-    let (mut sum, mut sum_at) = ([V::splat(0); 2], usize::MAX);
+    let (mut sum, mut bad, mut passed) = ([V::splat(0); 2], V::splat(0), 0);
     for k in 0..n {
         // SAFETY: there are `n` instructions, and the warp's file has their rows of 32 words.
         unsafe {
-            let Offsets { a, b, d, .. } = (*runs.add(k)).offsets;
-            let source = |at: u16| {
+            let Run { offsets: Offsets { a, b, d, .. }, passes, .. } = *runs.add(k);
+            let source = |at: u16, bit: u8| {
                 let p = own.add(at.into());
-                if usize::from(at) == sum_at { sum } else { [V::load(p), V::load(p.add(V::LANES))] }
+                if passed & bit != 0 { sum } else { [V::load(p), V::load(p.add(V::LANES))] }
             };
-            let (x, y) = (source(a), source(b));
+            let (x, y) = (source(a, FIRST), source(b, SECOND));
             sum = [x[0].fadd(y[0]), x[1].fadd(y[1])];
-            sum_at = d.into();
-            let is_number = !sum[0].funord(sum[1]).any();
-            let found = if is_number { sum } else { [sum[0].canonical(), sum[1].canonical()] };
-            found[0].store(own.add(sum_at));
-            found[1].store(own.add(sum_at + V::LANES));
+            // One comparison looks at both values.
+            bad = bad.or(sum[0].funord(sum[1]));
+            sum[0].store(own.add(d.into()));
+            sum[1].store(own.add(usize::from(d) + V::LANES));
+            passed = passes;
+        }
+    }
+    if bad.any() {
+        for k in 0..n {
+            // SAFETY: as above.
+            unsafe {
+                let p = own.add((*runs.add(k)).offsets.d.into());
+                [p, p.add(V::LANES)].into_iter().for_each(|p| V::load(p).canonical().store(p));
+            }
         }
     }
 }

@@ -108,8 +108,8 @@ pub(crate) struct Chain {
     first: u32,
     /// The lanes of the load. 0 means that nothing is known.
     lanes: u32,
-    /// What was added to the registers.
-    offset: u64,
+    /// The offset in the instruction.
+    offset: i64,
     found: Found,
     layout: Layout,
 }
@@ -117,23 +117,31 @@ pub(crate) struct Chain {
 impl Chain {
     const NONE: Chain = Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, layout: Layout::NONE };
 
+    /// The places of the lanes of the load `u`, if this chain tells them.
+    #[inline(always)]
+    pub(super) fn places(&self, w: &Warp, u: &Uop, lanes: u32, len: u32) -> Option<Places<'_>> {
+        let offset = offset(u);
+        (self.is_of(w, u, lanes) && self.fits(offset, len)).then(|| self.at(offset))
+    }
+
     /// Whether this is known of the load `u`.
     #[inline(always)]
-    pub(super) fn is_of(&self, w: &Warp, u: &Uop, lanes: u32) -> bool {
+    fn is_of(&self, w: &Warp, u: &Uop, lanes: u32) -> bool {
         u.aux != 0 && self.lanes == lanes && self.first == u.at - u32::from(u.aux) && self.warp == w.index
     }
 
-    /// Whether the lanes are aligned and in the same extent if `offset` is added to the registers.
+    /// Whether the lanes of a load of this chain are aligned and in the same extent, if it has this offset. What else is added to the
+    /// registers is the same for the whole chain.
     #[inline(always)]
-    pub(super) fn fits(&self, offset: u64, len: u32) -> bool {
-        let moved = offset.wrapping_sub(self.offset) as i64;
+    pub(super) fn fits(&self, offset: i64, len: u32) -> bool {
+        let moved = offset - self.offset;
         moved >= self.found.back && moved <= self.found.ahead && moved & i64::from(len - 1) == 0
     }
 
-    /// The places of the lanes if `offset` is added to the registers.
+    /// The places of the lanes of a load that has this offset.
     #[inline(always)]
-    pub(super) fn at(&self, offset: u64) -> Places<'_> {
-        let moved = offset.wrapping_sub(self.offset);
+    pub(super) fn at(&self, offset: i64) -> Places<'_> {
+        let moved = offset - self.offset;
         Places::new(self.found.first.wrapping_add(moved as usize), &self.layout)
     }
 
@@ -144,12 +152,18 @@ impl Chain {
         &mut self.layout
     }
 
-    /// Keeps what was found out for a load to whose registers `offset` is added.
+    /// Keeps what was found out for a load.
     #[inline(always)]
-    pub(super) fn keep(&mut self, w: &Warp, u: &Uop, lanes: u32, offset: u64, found: Found) {
+    pub(super) fn keep(&mut self, w: &Warp, u: &Uop, lanes: u32, found: Found) {
         (self.warp, self.first, self.lanes) = (w.index, u.at - u32::from(u.aux), lanes);
-        (self.offset, self.found) = (offset, found);
+        (self.offset, self.found) = (offset(u), found);
     }
+}
+
+/// The offset in a load.
+#[inline(always)]
+pub(super) fn offset(u: &Uop) -> i64 {
+    i64::from(u.imm as i32)
 }
 
 /// What is known of the chains that were met last.

@@ -18,9 +18,16 @@ pub(crate) struct Run {
     pub simple: bool,
     /// Whether this and the next instruction are such FFMA, have the same first factor, and this one does not write it.
     pub shares: bool,
+    /// If this and the next instruction are such FADD: [`FIRST`] if the first source of the next one is the result of this one, and
+    /// [`SECOND`] if the second is.
+    pub passes: u8,
     /// The operands of an FFMA or FADD without modifiers.
     pub offsets: Offsets,
 }
+
+/// The bits of [`Run::passes`].
+pub(crate) const FIRST: u8 = 1;
+pub(crate) const SECOND: u8 = 2;
 
 /// The places of registers in the file of a warp, as offsets in words. The micro-op has them too, but a loop over many instructions
 /// reads a quarter of the memory here.

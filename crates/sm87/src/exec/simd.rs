@@ -7,6 +7,7 @@
 
 use sm87_num::Round;
 use sm87_num::half::Kind;
+use sm87_num::mufu::Table;
 use tegra_mm::whole;
 
 /// An operation on doubles.
@@ -64,6 +65,8 @@ pub(crate) trait Simd: Copy {
     fn fma(self, b: Self, c: Self) -> Self;
     fn flt(self, o: Self) -> Self;
     fn feq(self, o: Self) -> Self;
+    /// Whether the lanes are less than those of `o`, or equal.
+    fn fle(self, o: Self) -> Self;
     /// Whether one of the two is a NaN.
     fn funord(self, o: Self) -> Self;
     /// Converts signed integers to floats, rounded to nearest even.
@@ -75,6 +78,9 @@ pub(crate) trait Simd: Copy {
 
     /// Converts floats to 16-bit floats, rounded to nearest even. A NaN becomes `0x7fff`.
     fn to_halves(self) -> Self;
+
+    /// What [`Table::cut`] computes.
+    fn interpolate<const N: usize>(table: &Table<N>, argument: Self, exponent: Self) -> Self;
 
     /// Unsigned minimum and maximum.
     fn minu(self, o: Self) -> Self;
@@ -317,6 +323,10 @@ impl Simd for u32 {
         mask(f(self) == f(o))
     }
     #[inline(always)]
+    fn fle(self, o: Self) -> Self {
+        mask(f(self) <= f(o))
+    }
+    #[inline(always)]
     fn funord(self, o: Self) -> Self {
         mask(f(self).is_nan() || f(o).is_nan())
     }
@@ -335,6 +345,10 @@ impl Simd for u32 {
     #[inline(always)]
     fn to_halves(self) -> Self {
         Kind::F16.round_f32(f(self), Round::Rn).into()
+    }
+    #[inline(always)]
+    fn interpolate<const N: usize>(table: &Table<N>, argument: Self, exponent: Self) -> Self {
+        table.cut(argument, exponent as i32)
     }
     #[inline(always)]
     fn minu(self, o: Self) -> Self {

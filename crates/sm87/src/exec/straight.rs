@@ -6,7 +6,7 @@ use super::env::Env;
 use super::floats;
 use super::ops::{fp32, memory};
 use super::rows::Pred;
-use super::runs::{Offsets, Run};
+use super::runs::{FIRST, Offsets, Run, SECOND};
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
 use crate::isa::{Op, Row};
@@ -28,7 +28,9 @@ fn before(u: &Uop, row: &Row, next: Run) -> Run {
     let simple = u.guard.is_always_true() && multiplying | adding <= 1;
     let offsets = if multiplying | adding > 0 { offsets(u) } else { Offsets::default() };
     let shares = multiplying > 1 && offsets.a == next.offsets.a && offsets.a != offsets.d;
-    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple, shares, offsets }
+    let passed = |source: u16, bit: u8| if adding > 1 && source == offsets.d { bit } else { 0 };
+    let passes = passed(next.offsets.a, FIRST) | passed(next.offsets.b, SECOND);
+    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple, shares, passes, offsets }
 }
 
 /// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this

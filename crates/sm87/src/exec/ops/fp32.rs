@@ -1,11 +1,10 @@
-//! FADD, FMUL, FFMA, FMNMX, FSEL, FSET, FSETP, FCHK and MUFU.
+//! FADD, FMUL, FFMA, FMNMX, FSEL, FSET, FSETP and FCHK.
 
-use crate::exec::alu::{self, Alu, Compare};
+use crate::exec::alu::{self, Alu, Compare, Condition};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
-use crate::exec::uop::{Handlers, Uop};
-use sm87_num::mufu::{self, Function};
+use crate::exec::uop::Uop;
 use sm87_num::{Round, f32 as num};
 
 const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
@@ -83,10 +82,19 @@ fn suspicious<V: Simd>(u: &Uop, x: V) -> bool {
     u.mods & FTZ != 0 && x.and(V::splat(0x7fff_ffff)).eq(V::splat(0x0080_0000)).to_bits() != 0
 }
 
-/// The three kinds of an arithmetic operation.
+/// The kinds of an arithmetic operation: without modifiers, with any, with those that are computed one lane at a time, and with the only
+/// modifier that one source has the other sign, which is the first or the last of an addition, and the product or the last of FFMA.
 const PLAIN: u8 = 0;
 const MODS: u8 = 1;
 const ROUNDED: u8 = 2;
+const FIRST: u8 = 3;
+const LAST: u8 = 4;
+
+/// The opposite.
+#[inline(always)]
+fn negated<V: Simd>(x: V) -> V {
+    x.xor(V::splat(1 << 31))
+}
 
 struct Add<const G: u8>;
 impl<const G: u8> Alu for Add<G> {
@@ -95,6 +103,8 @@ impl<const G: u8> Alu for Add<G> {
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
         match G {
             PLAIN => a.fadd(b).canonical(),
+            FIRST => negated(a).fadd(b).canonical(),
+            LAST => a.fadd(negated(b)).canonical(),
             MODS => finish(u, source(u, 0, a).fadd(source(u, 1, b))),
             _ => V::map3(a, b, c, |a, b, _| num::add(bits(u, 0, a), bits(u, 1, b), mode(u))),
         }
@@ -108,6 +118,7 @@ impl<const G: u8> Alu for Mul<G> {
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
         match G {
             PLAIN => a.fmul(b).canonical(),
+            FIRST => negated(a).fmul(b).canonical(),
             MODS => {
                 let product = source(u, 0, a).fmul(source(u, 1, b));
                 if suspicious(u, product) { mul_slowly(u, a, b, c) } else { finish(u, product) }
@@ -129,6 +140,8 @@ impl<const G: u8> Alu for Fma<G> {
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
         match G {
             PLAIN => a.fma(b, c).canonical(),
+            FIRST => negated(a).fma(b, c).canonical(),
+            LAST => a.fma(b, negated(c)).canonical(),
             MODS => {
                 let sum = source(u, 0, a).fma(source(u, 1, b), source(u, 2, c));
                 if suspicious(u, sum) { fma_slowly(u, a, b, c) } else { finish(u, sum) }
@@ -148,19 +161,26 @@ fn fma_slowly<V: Simd>(u: &Uop, a: V, b: V, c: V) -> V {
     V::map3(a, b, c, |a, b, c| num::fma(bits(u, 0, a), bits(u, 1, b), bits(u, 2, c), mode(u), u.mods & FMZ != 0))
 }
 
-fn graded(mods: u32, plain: Handlers, modified: Handlers, rounded: Handlers) -> Handlers {
-    if mods & SLOW != 0 {
-        rounded
-    } else if mods & MODIFIED != 0 {
-        modified
-    } else {
-        plain
+/// The kind of an operation with these modifiers. `first` and `last` are those that only change a sign.
+fn kind(mods: u32, first: &[u32], last: u32) -> u8 {
+    match mods & MODIFIED {
+        _ if mods & SLOW != 0 => ROUNDED,
+        0 => PLAIN,
+        only if first.contains(&only) => FIRST,
+        only if only == last => LAST,
+        _ => MODS,
     }
 }
 
 pub(crate) fn fadd(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = two(l) | result(l);
-    let run = graded(mods, alu::alu::<Add<PLAIN>>(), alu::alu::<Add<MODS>>(), alu::alu::<Add<ROUNDED>>());
+    let run = match kind(mods, &[NEG[0]], NEG[1]) {
+        PLAIN => alu::alu::<Add<PLAIN>>(),
+        FIRST => alu::alu::<Add<FIRST>>(),
+        LAST => alu::alu::<Add<LAST>>(),
+        MODS => alu::alu::<Add<MODS>>(),
+        _ => alu::alu::<Add<ROUNDED>>(),
+    };
     Ok(Uop { mods, ..l.ab(run)? })
 }
 
@@ -170,18 +190,24 @@ pub(crate) fn fmul(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         return Err(Refused("FMUL with scale 0"));
     }
     let mods = two(l) | result(l) | flag(l.bit(76), FMZ) | scale << SCALE;
-    let run = graded(
-        if scale == 4 { mods } else { mods | SLOW },
-        alu::alu::<Mul<PLAIN>>(),
-        alu::alu::<Mul<MODS>>(),
-        alu::alu::<Mul<ROUNDED>>(),
-    );
+    let run = match kind(if scale == 4 { mods } else { mods | SLOW }, &[NEG[0], NEG[1]], NEG[1]) {
+        PLAIN => alu::alu::<Mul<PLAIN>>(),
+        FIRST => alu::alu::<Mul<FIRST>>(),
+        MODS => alu::alu::<Mul<MODS>>(),
+        _ => alu::alu::<Mul<ROUNDED>>(),
+    };
     Ok(Uop { mods, ..l.ab(run)? })
 }
 
 pub(crate) fn ffma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = three(l) | result(l) | flag(l.bit(76), FMZ);
-    let run = graded(mods, alu::alu::<Fma<PLAIN>>(), alu::alu::<Fma<MODS>>(), alu::alu::<Fma<ROUNDED>>());
+    let run = match kind(mods, &[NEG[0], NEG[1]], NEG[2]) {
+        PLAIN => alu::alu::<Fma<PLAIN>>(),
+        FIRST => alu::alu::<Fma<FIRST>>(),
+        LAST => alu::alu::<Fma<LAST>>(),
+        MODS => alu::alu::<Fma<MODS>>(),
+        _ => alu::alu::<Fma<ROUNDED>>(),
+    };
     Ok(Uop { mods, ..l.abc(run)? })
 }
 
@@ -247,7 +273,68 @@ fn comparison(l: &Lower<'_>) -> u32 {
     l.bits(76, 4) | l.bits(74, 2) << alu::cmp::COMBINE | (two(l) | flag(l.bit(80), FTZ)) << COMPARE
 }
 
+/// One condition of floats. None is true of a NaN, apart from the last.
+struct Less;
+impl Condition for Less {
+    #[inline(always)]
+    fn eval<V: Simd>(a: V, b: V) -> V {
+        a.flt(b)
+    }
+}
+
+struct AtMost;
+impl Condition for AtMost {
+    #[inline(always)]
+    fn eval<V: Simd>(a: V, b: V) -> V {
+        a.fle(b)
+    }
+}
+
+struct Equal;
+impl Condition for Equal {
+    #[inline(always)]
+    fn eval<V: Simd>(a: V, b: V) -> V {
+        a.feq(b)
+    }
+}
+
+struct Unordered;
+impl Condition for Unordered {
+    #[inline(always)]
+    fn eval<V: Simd>(a: V, b: V) -> V {
+        a.funord(b)
+    }
+}
+
+/// FSETP without modifiers of its sources, for the relations that are one condition, its opposite, or one of these with the sources
+/// exchanged.
+fn fsetp_one(l: &mut Lower<'_>) -> Result<Option<Uop>, Refused> {
+    if two(l) != 0 || l.bit(80) {
+        return Ok(None);
+    }
+    // The bits say of less, equal, greater and unordered whether the result is true. The opposite of a relation has the other bits.
+    let code = l.bits(76, 4);
+    let opposite = code > 7;
+    let (run, exchanged, opposite) = match if opposite { code ^ 15 } else { code } {
+        1 => (alu::condition::<Less>(), false, opposite),
+        2 => (alu::condition::<Equal>(), false, opposite),
+        3 => (alu::condition::<AtMost>(), false, opposite),
+        4 => (alu::condition::<Less>(), true, opposite),
+        6 => (alu::condition::<AtMost>(), true, opposite),
+        7 => (alu::condition::<Unordered>(), false, !opposite),
+        _ => return Ok(None),
+    };
+    let (pd, pe, mods) = (l.pdst(81), l.pdst(84), l.bits(74, 2) << alu::cmp::COMBINE);
+    let imm = if opposite { u32::MAX } else { 0 };
+    let u = l.ab(run)?;
+    let (a, b) = if exchanged { (u.b, u.a) } else { (u.a, u.b) };
+    Ok(Some(Uop { a, b, mods, imm, pd, pe, ..u }))
+}
+
 pub(crate) fn fsetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    if let Some(u) = fsetp_one(l)? {
+        return Ok(u);
+    }
     let mods = comparison(l);
     let run = if mods >> COMPARE == 0 { alu::setp::<Relate<false>>() } else { alu::setp::<Relate<true>>() };
     let (pd, pe) = (l.pdst(81), l.pdst(84));
@@ -283,59 +370,6 @@ impl Several for Check {
 pub(crate) fn fchk(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (mods, pd) = (two(l), l.pdst(81));
     Ok(Uop { mods, pd, ..l.ab(several::<Check>(false))? })
-}
-
-struct Mufu<const F: u8>;
-impl<const F: u8> Alu for Mufu<F> {
-    const SOURCES: usize = 1;
-    #[inline(always)]
-    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        V::map3(a, b, c, |x, _, _| match Function::from_bits(F.into()) {
-            Some(f) => mufu::mufu(f, bits(u, 1, x)),
-            None => NAN_BITS,
-        })
-    }
-}
-
-/// MUFU.F16 computes with the low half of a register, or with the high half if the select bit is set.
-struct MufuHalf;
-impl Alu for MufuHalf {
-    const SOURCES: usize = 1;
-    #[inline(always)]
-    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        V::map3(a, b, c, |x, _, _| {
-            let half = if u.aux & 1 != 0 { (x >> 16) as u16 } else { x as u16 };
-            let half = if u.mods & ABS[1] != 0 { half & 0x7fff } else { half };
-            let half = if u.mods & NEG[1] != 0 { half ^ 0x8000 } else { half };
-            Function::from_bits(u.imm).map_or(NAN_BITS, |f| mufu::mufu_f16(f, half).into())
-        })
-    }
-}
-
-const NAN_BITS: u32 = num::NAN;
-
-pub(crate) fn mufu(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let imm = l.bits(74, 4);
-    let mods = two(l) & (NEG[1] | ABS[1]);
-    if l.bit(73) {
-        Function::from_bits(imm).ok_or(Refused("MUFU function"))?;
-        let aux = u16::from(l.word.form() == 1 && l.bit(60));
-        return Ok(Uop { mods, imm, aux, ..l.unary(alu::alu::<MufuHalf>())? });
-    }
-    let run = match imm {
-        0 => alu::alu::<Mufu<0>>(),
-        1 => alu::alu::<Mufu<1>>(),
-        2 => alu::alu::<Mufu<2>>(),
-        3 => alu::alu::<Mufu<3>>(),
-        4 => alu::alu::<Mufu<4>>(),
-        5 => alu::alu::<Mufu<5>>(),
-        6 => alu::alu::<Mufu<6>>(),
-        7 => alu::alu::<Mufu<7>>(),
-        8 => alu::alu::<Mufu<8>>(),
-        9 => alu::alu::<Mufu<9>>(),
-        _ => return Err(Refused("MUFU function")),
-    };
-    Ok(Uop { mods, imm, ..l.unary(run)? })
 }
 
 #[cfg(test)]

@@ -13,5 +13,6 @@ pub(crate) mod hmma;
 pub(crate) mod int;
 pub(crate) mod logic;
 pub(crate) mod memory;
+pub(crate) mod mufu;
 pub(crate) mod special;
 pub(crate) mod tensor;

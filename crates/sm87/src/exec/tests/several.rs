@@ -9,7 +9,7 @@ fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
 }
 
 /// A micro-op: D is R0 and R1, A is R4 and R5, B is R8 and R9, C is R12 and R13, and the predicates are P0 to P3.
-fn uop(mods: u32, imm: u32) -> Uop {
+pub(crate) fn uop(mods: u32, imm: u32) -> Uop {
     Uop {
         run: Handlers::all(nothing),
         d: Dst::reg(0),

@@ -201,6 +201,55 @@ pub(super) unsafe fn load_block<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop,
     }
 }
 
+/// Loads all 32 lanes from a block. Lanes that load a word or less are in a row, or all at the same place.
+///
+/// # Safety
+/// As for [`load_block`].
+#[inline(always)]
+pub(super) unsafe fn load_all<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, places: Places<'_>) {
+    debug_assert!(SIZE > 4 || !places.are_scattered());
+    // SAFETY: the conditions are those of this function; rows have 32 words.
+    unsafe {
+        let p = places.of(0).cast_const();
+        if SIZE > 4 {
+            return match places.layout.how {
+                Pattern::Row => wide_row::<V, SIZE>(w, u, p),
+                Pattern::Same => same::<V, SIZE>(w, u, p),
+                Pattern::Scattered => wide::<V, SIZE>(w, u, u32::MAX, places),
+            };
+        }
+        if places.layout.how == Pattern::Same {
+            return same::<V, SIZE>(w, u, p);
+        }
+        let d = w.dst(u.d);
+        if SIZE == 4 {
+            return std::ptr::copy_nonoverlapping(p.cast(), d, 32);
+        }
+        for i in 0..32 {
+            d.add(i).write(match SIZE {
+                0 | 1 => extend(SIZE, p.add(i).read_volatile().into(), 0),
+                _ => extend(SIZE, p.cast::<u16>().add(i).read_volatile().into(), 0),
+            });
+        }
+    }
+}
+
+/// Loads the same words for all 32 lanes.
+///
+/// # Safety
+/// As for [`load_block`].
+#[inline(always)]
+unsafe fn same<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, p: *const u8) {
+    // SAFETY: whoever calls has found the bytes at `p`; rows have 32 words.
+    unsafe {
+        let found = read::<SIZE>(p);
+        for k in 0..const { bytes(SIZE).div_ceil(4) } {
+            let (d, x) = (w.dst(u.d.plus(k)), V::splat(found[k as usize]));
+            (0..32).step_by(V::LANES).for_each(|i| x.store(d.add(i)));
+        }
+    }
+}
+
 /// Executes several loads of one word together. Each loads the word that follows the word of the load before.
 ///
 /// # Safety
@@ -209,7 +258,8 @@ pub(super) unsafe fn load_block<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop,
 pub(super) unsafe fn load_rows<V: Simd>(w: &mut Warp, loads: &[Uop], on: u32, places: Places<'_>) {
     let mut i = 0;
     while i < 32 {
-        if part::<V>(on, i) != 0 {
+        let active = part::<V>(on, i);
+        if active != 0 {
             for (n, four) in loads.chunks_exact(4).enumerate() {
                 // SAFETY: whoever calls has found four words more for each lane; rows have 32 words.
                 unsafe {
@@ -218,7 +268,9 @@ pub(super) unsafe fn load_rows<V: Simd>(w: &mut Warp, loads: &[Uop], on: u32, pl
                         places.layout.at.as_ptr().add(i),
                     );
                     for (u, x) in four.iter().zip(found) {
-                        put(w.dst(u.d), i, on, x);
+                        let p = w.dst(u.d).add(i);
+                        let x = if active == V::ALL { x } else { V::from_bits(active).select(x, V::load(p)) };
+                        x.store(p);
                     }
                 }
             }

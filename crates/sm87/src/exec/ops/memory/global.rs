@@ -1,12 +1,12 @@
 //! LDG and STG.
 #![allow(unsafe_code)]
 
-use super::block::{Bounds, Numbers, arrange, load_block, load_rows, store_block};
+use super::block::{Bounds, Numbers, arrange, load_all, load_block, load_rows, store_block};
 use super::{PAIR, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero};
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, Memory};
 use crate::exec::image::Image;
-use crate::exec::known::{Found, Layout, Places};
+use crate::exec::known::{self, Found, Layout, Pattern, Places};
 use crate::exec::linear::Lanes;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::Tlb;
@@ -94,8 +94,28 @@ pub(crate) fn is_word(u: &Uop) -> bool {
     u.mods & super::SIZE == 4
 }
 
+/// A load. Most continue a chain, whose places are known. All others are a function of its own, because it needs so many of the host's
+/// registers that to save them would take a third of the time of a load whose places are known.
 struct LoadGlobal<const SIZE: u32>;
 impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        // Loads of a chain have no condition.
+        let known = env.memory.known.of(u).places(w, u, exec, const { bytes(SIZE) });
+        match known.filter(|places| exec == u32::MAX && (SIZE > 4 || places.layout.how != Pattern::Scattered)) {
+            Some(places) => {
+                // SAFETY: `find` found every lane of the chain's first load inside the extent, and `places` those of this one.
+                unsafe { load_all::<V, SIZE>(w, u, places) };
+                Flow::Next
+            }
+            None => alu::apart::<V, LoadAnew<SIZE>>(w, env, u, exec),
+        }
+    }
+}
+
+/// A load of which nothing is known, or only some lanes are active, or that is executed together with others.
+struct LoadAnew<const SIZE: u32>;
+impl<const SIZE: u32> Whole for LoadAnew<SIZE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let on = exec & w.pred(u.ps);
@@ -117,18 +137,18 @@ impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
 #[inline(always)]
 fn load_together<V: Simd, const SIZE: u32, const ALL: bool>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32) -> Flow {
     let on = if ALL { u32::MAX } else { on };
-    let (offset, len) = (uniform(w, u), const { bytes(SIZE) });
+    let (offset, len) = (known::offset(u), const { bytes(SIZE) });
     let Env { memory: Memory { known, tlb, .. }, image, outcome, .. } = env;
     let chain = known.of(u);
-    if !(chain.is_of(w, u, on) && chain.fits(offset, len)) {
+    if chain.places(w, u, on, len).is_none() {
         let Some(found) = find::<V, SIZE>(w, tlb, u, on, false, chain.layout()) else {
             return load_lanes::<SIZE>(w, env, u, on);
         };
-        chain.keep(w, u, on, offset, found);
+        chain.keep(w, u, on, found);
     }
     let places = chain.at(offset);
     if SIZE == 4 && places.are_scattered() {
-        let n = joined(w, u, image, |moved| chain.fits(offset.wrapping_add(moved), len));
+        let n = joined(w, u, image, |moved| chain.fits(offset + moved, len));
         if n > 1 {
             // SAFETY: `find` found every lane of the chain's first load inside the extent, and `fits` those of the others.
             unsafe { load_rows::<V>(w, &image.uops[u.at as usize..][..n], on, places) };
@@ -143,11 +163,11 @@ fn load_together<V: Simd, const SIZE: u32, const ALL: bool>(w: &mut Warp, env: &
 
 /// How many loads of words that follow each other in memory are executed together, from `u` on: a multiple of four.
 #[inline(always)]
-fn joined(w: &Warp, u: &Uop, image: &Image, fits: impl Fn(u64) -> bool) -> usize {
+fn joined(w: &Warp, u: &Uop, image: &Image, fits: impl Fn(i64) -> bool) -> usize {
     let loads = u32::from(image.runs[u.at as usize].loading);
     // Where other lanes wait, they join.
     let n = loads.min(w.switch_at.saturating_sub(u.at)) & !3;
-    if n > 0 && fits(u64::from(4 * (n - 1))) { n as usize } else { 0 }
+    if n > 0 && fits(i64::from(4 * (n - 1))) { n as usize } else { 0 }
 }
 
 /// Executes a load one lane at a time. This serves several extents, sparse extents and faults.

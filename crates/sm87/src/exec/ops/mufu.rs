@@ -1,0 +1,229 @@
+//! MUFU. [`mufu::mufu`] defines its functions for one lane; here they are written for several, apart from those that kernels seldom use.
+
+use crate::exec::alu::{self, Alu};
+use crate::exec::lower::{Lower, Refused};
+use crate::exec::simd::Simd;
+use crate::exec::uop::Uop;
+use sm87_num::f32 as num;
+use sm87_num::mufu::{self, EX2, Function, RCP, RSQ, SIN, SQRT, UNIT};
+
+/// The modifiers of the operand.
+const NEG: u32 = 1;
+const ABS: u32 = 1 << 1;
+/// The flag of `aux` that says that the operand is the upper half.
+const UPPER: u16 = 1;
+
+const SIGN: u32 = 1 << 31;
+const INFINITY: u32 = 0x7f80_0000;
+const FRACTION: u32 = 0x7f_ffff;
+
+struct Mufu<const F: u8>;
+impl<const F: u8> Alu for Mufu<F> {
+    const SOURCES: usize = 1;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        let Some(function) = Function::from_bits(F.into()) else { return V::splat(num::NAN) };
+        let bits = |x: u32| num::modify(x, u.mods & ABS != 0, u.mods & NEG != 0);
+        let x = if u.mods & ABS != 0 { a.and(V::splat(!SIGN)) } else { a };
+        let x = if u.mods & NEG != 0 { x.xor(V::splat(SIGN)) } else { x };
+        let x = x.flush();
+        let result = match function {
+            _ if V::LANES == 1 => return V::map3(a, b, c, |x, _, _| mufu::mufu(function, bits(x))),
+            Function::Rcp => reciprocal(x),
+            Function::Sqrt => root(x),
+            Function::Rsq => inverse_root(x),
+            Function::Ex2 => power(x),
+            Function::Sin => finite(x, sine(fixed(x, 25).xor(x.and(V::splat(SIGN)).shr(V::splat(7))))),
+            Function::Cos => finite(x, sine(fixed(x, 25).add(V::splat(1 << 23)))),
+            _ => return V::map3(a, b, c, |x, _, _| mufu::mufu(function, bits(x))),
+        };
+        V::splat(INFINITY).lt(x.and(V::splat(!SIGN))).select(V::splat(num::NAN), result)
+    }
+}
+
+/// The exponents, as signed numbers.
+#[inline(always)]
+fn exponent<V: Simd>(x: V) -> V {
+    x.shr(V::splat(23)).and(V::splat(0xff)).sub(V::splat(127))
+}
+
+/// |x| with so many fraction bits, without the others. Zeros and numbers below the last bit have so few places that nothing of the
+/// implicit bit is left, and numbers that are too large for a word lose bits that nobody asks for.
+#[inline(always)]
+fn fixed<V: Simd>(x: V, fraction: i32) -> V {
+    let significand = x.and(V::splat(FRACTION)).or(V::splat(1 << 23));
+    let places = exponent(x).add(V::splat((fraction - 23) as u32));
+    // One of the two counts is negative, which is more than 31 for a shift, or both are zero.
+    significand.shl(places).or(significand.shr(V::splat(0).sub(places)))
+}
+
+#[inline(always)]
+fn power<V: Simd>(x: V) -> V {
+    let magnitude = fixed(x, 23);
+    let whole = magnitude.and(V::splat(FRACTION)).eq(V::splat(0));
+    // A mask is −1.
+    let complement = magnitude.not().sub(whole);
+    let number = x.sar(V::splat(31)).select(complement, magnitude);
+    let exponent = number.sar(V::splat(23)).add(V::splat((UNIT + 1) as u32));
+    let result = V::interpolate(&EX2, number.and(V::splat(FRACTION)), exponent);
+    let bounded = V::splat(0x42ff_ffff).lt(x).select(V::splat(INFINITY), result);
+    V::splat(SIGN | 0x437f_ffff).ltu(x).select(V::splat(0), bounded)
+}
+
+#[inline(always)]
+fn reciprocal<V: Simd>(x: V) -> V {
+    // Seven bits select the row, so the distance has 16.
+    let argument = x.and(V::splat(FRACTION)).shl(V::splat(1));
+    let result = V::interpolate(&RCP, argument, V::splat(UNIT as u32).sub(exponent(x)));
+    let zero = x.and(V::splat(!SIGN)).eq(V::splat(0));
+    zero.select(V::splat(INFINITY), result).or(x.and(V::splat(SIGN)))
+}
+
+/// The argument of the two tables for square roots. The parity of the exponent selects the table's half.
+#[inline(always)]
+fn of_root<V: Simd>(x: V) -> V {
+    x.and(V::splat(0xff_ffff)).xor(V::splat(1 << 23))
+}
+
+#[inline(always)]
+fn root<V: Simd>(x: V) -> V {
+    let exponent = exponent(x).sar(V::splat(1)).add(V::splat((UNIT + 1) as u32));
+    positive(x, x, INFINITY, V::interpolate(&SQRT, of_root(x), exponent))
+}
+
+#[inline(always)]
+fn inverse_root<V: Simd>(x: V) -> V {
+    let half = exponent(x).sar(V::splat(1));
+    let sum = V::interpolate(&RSQ, of_root(x), V::splat(UNIT as u32).sub(half));
+    let exact = of_root(x).eq(V::splat(0));
+    let result = exact.select(V::splat(127).sub(half).shl(V::splat(23)), sum);
+    positive(x, x.or(V::splat(INFINITY)), 0, result)
+}
+
+/// The result for a number: `result` above zero, `zero` for zero and `infinity` for infinity. Negative numbers have none.
+#[inline(always)]
+fn positive<V: Simd>(x: V, zero: V, infinity: u32, result: V) -> V {
+    let finite = x.eq(V::splat(INFINITY)).select(V::splat(infinity), result);
+    let ordered = x.sar(V::splat(31)).select(V::splat(num::NAN), finite);
+    x.and(V::splat(!SIGN)).eq(V::splat(0)).select(zero, ordered)
+}
+
+/// The sine of the lowest 25 bits, which are a fraction of a turn.
+#[inline(always)]
+fn sine<V: Simd>(turns: V) -> V {
+    let backwards = turns.shl(V::splat(8)).sar(V::splat(31));
+    let argument = turns.xor(backwards).and(V::splat(FRACTION));
+    let result = V::interpolate(&SIN, argument, V::splat(UNIT as u32));
+    result.or(turns.shl(V::splat(7)).and(V::splat(SIGN)))
+}
+
+/// The result. Infinities have none.
+#[inline(always)]
+fn finite<V: Simd>(x: V, result: V) -> V {
+    x.and(V::splat(!SIGN)).eq(V::splat(INFINITY)).select(V::splat(num::NAN), result)
+}
+
+/// MUFU.F16 computes with the low half of a register, or with the high half if the select bit is set.
+struct MufuHalf;
+impl Alu for MufuHalf {
+    const SOURCES: usize = 1;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        V::map3(a, b, c, |x, _, _| {
+            let half = if u.aux & UPPER != 0 { (x >> 16) as u16 } else { x as u16 };
+            let half = if u.mods & ABS != 0 { half & 0x7fff } else { half };
+            let half = if u.mods & NEG != 0 { half ^ 0x8000 } else { half };
+            Function::from_bits(u.imm).map_or(num::NAN, |f| mufu::mufu_f16(f, half).into())
+        })
+    }
+}
+
+pub(crate) fn mufu(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let imm = l.bits(74, 4);
+    // The operand is the source at bits 32 to 63, where an immediate has no modifiers.
+    let immediate = matches!(l.word.form(), 2 | 4);
+    let flag = |bit: u32, flag: u32| if l.bit(bit) && !immediate { flag } else { 0 };
+    let mods = flag(63, NEG) | flag(62, ABS);
+    if l.bit(73) {
+        Function::from_bits(imm).ok_or(Refused("MUFU function"))?;
+        let aux = if l.word.form() == 1 && l.bit(60) { UPPER } else { 0 };
+        return Ok(Uop { mods, imm, aux, ..l.unary(alu::alu::<MufuHalf>())? });
+    }
+    let run = match imm {
+        0 => alu::alu::<Mufu<0>>(),
+        1 => alu::alu::<Mufu<1>>(),
+        2 => alu::alu::<Mufu<2>>(),
+        3 => alu::alu::<Mufu<3>>(),
+        4 => alu::alu::<Mufu<4>>(),
+        5 => alu::alu::<Mufu<5>>(),
+        6 => alu::alu::<Mufu<6>>(),
+        7 => alu::alu::<Mufu<7>>(),
+        8 => alu::alu::<Mufu<8>>(),
+        9 => alu::alu::<Mufu<9>>(),
+        _ => return Err(Refused("MUFU function")),
+    };
+    Ok(Uop { mods, imm, ..l.unary(run)? })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(unsafe_code)]
+    use super::*;
+    use crate::exec::several::tests::uop;
+
+    fn eight<V: Simd, const F: u8>(mods: u32, x: [u32; 8]) -> [u32; 8] {
+        let mut out = [0; 8];
+        for i in (0..8).step_by(V::LANES) {
+            // SAFETY: the arrays have `LANES` words from `i` on, because `LANES` divides 8.
+            unsafe {
+                let x = V::load(x.as_ptr().add(i));
+                Mufu::<F>::eval(&uop(mods, F.into()), x, x, x, 0).store(out.as_mut_ptr().add(i));
+            }
+        }
+        out
+    }
+
+    /// Compares the lanes with [`mufu::mufu`], which is compared with a GPU.
+    fn alike<const F: u8>(x: [u32; 8]) {
+        for mods in 0..4 {
+            let one = |x| num::modify(x, mods & ABS != 0, mods & NEG != 0);
+            let want = x.map(|x| Function::from_bits(F.into()).map_or(num::NAN, |f| mufu::mufu(f, one(x))));
+            assert_eq!(eight::<u32, F>(mods, x), want, "{F} of {x:x?}, modifiers {mods}");
+            #[cfg(target_arch = "x86_64")]
+            if crate::exec::host::avx2() {
+                assert_eq!(eight::<crate::exec::avx2::Avx2, F>(mods, x), want, "{F} of {x:x?}, modifiers {mods}");
+            }
+        }
+    }
+
+    fn all_alike(x: [u32; 8]) {
+        alike::<0>(x);
+        alike::<1>(x);
+        alike::<2>(x);
+        alike::<3>(x);
+        alike::<4>(x);
+        alike::<5>(x);
+        alike::<8>(x);
+        alike::<9>(x);
+    }
+
+    /// A word of each exponent with several significands, and words at random.
+    #[test]
+    fn several_lanes_are_computed_as_one_is() {
+        for exponent in 0..512u32 {
+            let first = exponent << 23;
+            all_alike([0, 1, 0x1_ffff, 0x2_0000, 0x3f_ffff, 0x40_0000, 0x7f_fffe, 0x7f_ffff].map(|low| first | low));
+        }
+        // The generator of Knuth's MMIX: the upper half of its state.
+        let mut state = 1u64;
+        let mut word = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 32) as u32
+        };
+        for _ in 0..20_000 {
+            all_alike(std::array::from_fn(|_| word()));
+            // Around one, where arguments of sines and powers usually are.
+            all_alike(std::array::from_fn(|_| word() & 0x807f_ffff | (110 + word() % 28) << 23));
+        }
+    }
+}
