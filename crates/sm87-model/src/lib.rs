@@ -32,7 +32,7 @@ pub use table::{instructions_per_cycle, operations_per_cycle};
 
 use gpu::{Busy, Gpu};
 use ledger::Ledger;
-use memory::{Lines, Touch, Way};
+use memory::{Lines, Seen, Touch, Way};
 use segment::Segments;
 use sm87::Launch;
 use sm87::isa;
@@ -142,6 +142,9 @@ impl CtaObserver for Meter {
 /// The most segments in a row of which no lane executes the first instruction, and that are accounted for nevertheless.
 const SKIPPED: u32 = 64;
 
+/// Of so many instructions the last access is known.
+const SEEN: usize = 16;
+
 /// What the model knows of a CTA.
 pub(crate) struct Meter {
     gpu: Arc<Mutex<Gpu>>,
@@ -154,6 +157,8 @@ pub(crate) struct Meter {
     busy: Busy,
     accesses: Vec<Access>,
     lines: Lines,
+    /// The last accesses of instructions.
+    seen: [Seen; SEEN],
     traffic: Traffic,
     /// The bytes that this place of a CTA has asked the L2 cache for.
     asked: u64,
@@ -174,6 +179,7 @@ impl Meter {
             busy: Default::default(),
             accesses: Vec::with_capacity(64),
             lines: Lines::default(),
+            seen: Default::default(),
             traffic: gpu.lock().traffic(),
             asked: 0,
             moved: 0,
@@ -342,9 +348,14 @@ impl Meter {
         let touch = match shape.space {
             Space::Global => {
                 let addresses = Addresses::of(w, u, shape);
-                self.lines.clear();
                 let active = access::active(w, u, shape, exec);
-                lanes(active).for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
+                if active == u32::MAX {
+                    let all = std::array::from_fn(|lane| addresses.wide(lane as u32));
+                    self.lines.find(&mut self.seen[number as usize % SEEN], &all, shape.len);
+                } else {
+                    self.lines.clear();
+                    lanes(active).for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
+                }
                 let touch = self.global(shape);
                 self.note(number, touch, &[], u64::from(active.count_ones() * shape.len));
                 touch

@@ -100,7 +100,42 @@ impl Default for Places {
     }
 }
 
+/// An access that was seen: how far its lanes are from the first one, where that is, the bytes of each, and the lines.
+#[derive(Default)]
+pub(super) struct Seen {
+    distances: [u64; 32],
+    at: u64,
+    len: u32,
+    list: Vec<(u64, Sectors)>,
+    /// The lanes that are where no earlier lane is.
+    alone: Vec<u8>,
+}
+
 impl Lines {
+    /// Finds the lines of an access of all lanes. In loops, it is often the last one of its instruction, moved by whole lines.
+    pub(super) fn find(&mut self, seen: &mut Seen, addresses: &[u64; 32], len: u32) {
+        let (at, mut distances) = (addresses[0], [0; 32]);
+        for (distance, other) in distances.iter_mut().zip(addresses) {
+            *distance = other.wrapping_sub(at);
+        }
+        let alike = seen.len == len && seen.distances == distances;
+        if alike && (seen.at ^ at).is_multiple_of(LINE) {
+            let moved = (at.wrapping_sub(seen.at) as i64 / LINE as i64) as u64;
+            self.list.clear();
+            self.list.extend(seen.list.iter().map(|&(line, sectors)| (line.wrapping_add(moved), sectors)));
+            return;
+        }
+        if !alike {
+            let alone = (0..32).filter(|&lane| !distances[..lane].contains(&distances[lane]));
+            seen.alone.clear();
+            seen.alone.extend(alone.map(|lane| lane as u8));
+        }
+        self.clear();
+        seen.alone.iter().for_each(|&lane| self.add(addresses[usize::from(lane) & 31], len));
+        (seen.distances, seen.at, seen.len) = (distances, at, len);
+        seen.list.clone_from(&self.list);
+    }
+
     /// Whether nothing was added.
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -300,6 +335,30 @@ mod tests {
         assert_eq!(lines(4, |lane| 0x1000 - 4 * lane), (5, 2));
         assert_eq!(lines(4, |lane| 0x1000 + 4096 * (lane % 4)), (4, 4), "lines that come again count once");
         assert_eq!(lines(16, |lane| 0x1078 + 4096 * lane), (64, 64), "unaligned lanes need two lines");
+    }
+
+    #[test]
+    fn an_access_that_has_moved_has_the_lines_that_it_would_have_anew() {
+        let mut seen = Seen::default();
+        for (at, len, step) in [
+            (0x1_0000u64, 4, 4),
+            (0x1_0080, 4, 4),
+            (0xff80, 4, 4),
+            (0x1_0010, 4, 4),
+            (0x2_0010, 16, 16),
+            (0x2_0110, 16, 16),
+            (0x8000_0078, 8, -4096),
+            (0x7000_0078, 8, -4096),
+            (0x7000_0078, 4, -4096),
+            (0x3000, 4, 0),
+            (0x3080, 4, 0),
+        ] {
+            let all = std::array::from_fn(|lane| at.wrapping_add_signed(step * (lane as i64 / 4)));
+            let (mut found, mut anew) = (Lines::default(), Lines::default());
+            found.find(&mut seen, &all, len);
+            all.iter().for_each(|&at| anew.add(at, len));
+            assert_eq!(found.list, anew.list, "{at:#x}, {len}, {step}");
+        }
     }
 
     #[test]
