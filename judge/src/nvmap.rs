@@ -24,6 +24,8 @@ pub struct Nvmap {
     /// The ids that were answered. Some of them are freed.
     ids: Vec<u32>,
     asked: Asked,
+    /// Whether a list was sent: nvmap may have lost a handle, and its memory is not free again.
+    lost: bool,
 }
 
 /// What the last step makes if it succeeds.
@@ -40,7 +42,16 @@ impl Nvmap {
     pub fn new(seed: u64) -> Nvmap {
         let mut random = Random(seed ^ 0x0a9 << 44);
         let left = 8 + random.below(40) as u32;
-        Nvmap { random, left, steps: 0, nodes: vec![], dmabufs: vec![], ids: vec![], asked: Asked::Nothing }
+        Nvmap {
+            random,
+            left,
+            steps: 0,
+            nodes: vec![],
+            dmabufs: vec![],
+            ids: vec![],
+            asked: Asked::Nothing,
+            lost: false,
+        }
     }
 
     fn id(&mut self) -> u32 {
@@ -160,6 +171,7 @@ impl Nvmap {
             (args.len, args.op) = (self.random.pick(&[0, 4096, u64::MAX]), self.random.pick(&[0, 1, 2, 3, -1]));
             return ioctl(on, NVMAP_IOC_CACHE_64, &args, &[]);
         }
+        self.lost = true;
         let mut args = nvmap_cache_op_list::new_zeroed();
         args.nr = self.random.pick(&[1, 1, 2, 3, 0, 1 << 30, u32::MAX]);
         args.op = self.random.pick(&[0, 1, 2, 3, -1, i32::MIN, i32::MIN | 1]);
@@ -187,7 +199,7 @@ impl Nvmap {
         }
         let mut args = nvmap_query_heap_params::new_zeroed();
         args.as_mut_bytes().fill(self.random.pick(&[0, 0xa5]));
-        args.heap_mask = heap;
+        args.heap_mask = if self.lost { ABSENT } else { heap };
         ioctl(on, NVMAP_IOC_QUERY_HEAP_PARAMS, &args, &[])
     }
 
