@@ -9,7 +9,9 @@ import pytest
 MODEL = {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CLOCK": "model", "CACHELEVEL": "0", "PARALLEL": "0", "JIT": "2"}
 NV, TEGRA = "TEGRA+NV:CUDA", "TEGRA:NVRTC"
 PEAK = 2048 * 2 * 1.3e9  # operations on floats in a second: 2048 lanes of the AGX Orin at 1.3 GHz
-BANDWIDTH = {"agx-orin": 204.8e9, "orin-nano": 68e9, "agx-orin MODE_15W": 2133e6 * 2 * 32}  # in that mode, the memory has 2133 MHz
+# Bytes in a second, and the share that a large sum reaches at least. In its mode of 15 W the AGX Orin has memory of 2133 MHz, and six SMs
+# at 408 MHz have too few loads under way for all of it.
+BANDWIDTH = {"agx-orin": (204.8e9, 0.8), "orin-nano": (68e9, 0.8), "agx-orin MODE_15W": (2133e6 * 2 * 32, 0.7)}
 OPEN = """
 import json
 import numpy as np
@@ -80,8 +82,8 @@ print(json.dumps(times(lambda a, b: (a + b).realize(), a, b, calls=1)))
 """
     module, _, mode = chip.partition(" ")
     (seconds,), = told(python, program, TEGRARM_SIM_CHIP=module, TEGRARM_SIM_POWER=mode)
-    rate = 3 * 4 * (1 << 23) / seconds
-    assert 0.8 * BANDWIDTH[chip] < rate <= BANDWIDTH[chip], f"{rate / 1e9} GB/s"
+    rate, (most, share) = 3 * 4 * (1 << 23) / seconds, BANDWIDTH[chip]
+    assert share * most < rate <= most, f"{rate / 1e9} GB/s"
 
 
 def test_beam_takes_the_fastest_kernel_by_the_model(python):
