@@ -104,6 +104,14 @@ test-samples: build venv $(NVCC)/.installed  ## the programs with <<<...>>> of a
 	CUDA_HOME=$$(cd $(NVCC)/lib/python3*/site-packages/nvidia/cu13 && pwd) $(STAND_IN) \
 		$(PY) -m tegrarm run --cuda -- $(PY) python/suite/runtime_samples.py --cache "$(WHOLE_CACHE)/runtime-samples" "$(SAMPLES)" $(ARGS)
 
+# The CUDA programs of PolyBench-ACC: POLYBENCH names the checkout, ARGS="--size MINI mvt" takes a smaller data set and one program.
+POLYBENCH ?=
+.PHONY: test-polybench
+test-polybench: build venv $(NVCC)/.installed  ## the CUDA programs of a checkout of PolyBench-ACC (POLYBENCH=...): minutes, not part of `make test`
+	@test -d "$(POLYBENCH)/CUDA" || { echo "test-polybench: POLYBENCH has to name a checkout of PolyBench-ACC"; exit 2; }
+	CUDA_HOME=$$(cd $(NVCC)/lib/python3*/site-packages/nvidia/cu13 && pwd) $(STAND_IN) \
+		$(PY) -m tegrarm run --cuda -- $(PY) python/suite/polybench.py --cache "$(WHOLE_CACHE)/polybench" "$(POLYBENCH)" $(ARGS)
+
 # The wheel of numba-cuda-mlir has no tests: MLIR names a checkout of it, whose release is installed. ARGS="tests/test_atomics.py" takes a file.
 MLIR      ?=
 MLIR_VENV := $(CACHE)/numba-cuda-mlir

@@ -18,6 +18,7 @@ from test_cuda_door import LIBRARY
 from tegrarm import compile as compiler
 
 sys.path.insert(0, str(ROOT / "python/suite"))
+import polybench
 import runtime_samples as samples
 
 SOURCE = ROOT / "python/tests/programs.cu"
@@ -75,7 +76,7 @@ def test_a_sample_of_tritons_kernels(python) -> None:
 
 
 def test_the_table_of_samples_keeps_what_did_not_run() -> None:
-    page = f"before\n{samples.STARTS}\n{samples.ENDS}\nafter"
+    page = "\n".join(["before", *samples.TABLE, "after"])
     passed, refused = samples.Row("passed", "", "1.5", "90 %"), samples.Row("refused", "two GPUs")
     failed = samples.Row("failed", "a wrong sum", "7.0")
     first = {"one": passed, "two": passed, "three": refused, "old": passed}
@@ -135,3 +136,25 @@ target_include_directories(one PRIVATE
 """)
     sample = samples.read(tmp_path / "CMakeLists.txt")
     assert sample and (sample.name, sample.options) == ("one", [f"-I{tmp_path}/inc"])
+
+
+@pytest.mark.parametrize("status,said,errors,outcome", [
+    (0, "Non-Matching CPU-GPU Outputs Beyond Error Threshold of 0.05 Percent: 0\n", "", ("passed", "")),
+    (0, "Number of misses: 0\nNumber of misses: 3\n", "", ("failed", "3 elements differ from those of the CPU")),
+    (1, "Number of misses: 0\n", "", ("failed", "status 1")),
+    (0, "GPU Time in seconds:\n", "", ("failed", "status 0, and it compares nothing")),
+    (0, "Number of misses: 0\n", "libcudart of libtegrarm: cudaThing is refused: why\n", ("refused", "cudaThing is refused: why")),
+])
+def test_a_program_of_polybench_passes_if_all_elements_agree(status: int, said: str, errors: str, outcome: tuple[str, str]) -> None:
+    assert polybench.verdict(status, said, errors) == outcome
+
+
+def test_the_table_of_polybench_says_what_its_runner_knows() -> None:
+    recorded = samples.recorded((ROOT / "docs/cudart.md").read_text(), polybench.TABLE)
+    assert len(recorded) == 21
+    assert {name for name, row in recorded.items() if row.state != "passed"} == set(polybench.KNOWN)
+    assert not [name for name, row in recorded.items() if polybench.judged(name, row, "STANDARD") != (row, "")]
+    assert polybench.judged("mvt", samples.Row("passed"), "MINI")[1]
+    assert polybench.judged("mvt", samples.Row("not built", "an error"), "MINI")[1]
+    assert not polybench.judged("adi", samples.Row("passed"), "SMALL")[1] and polybench.judged("adi", samples.Row("passed"), "LARGE")[1]
+    assert polybench.judged("adi", recorded["adi"], "SMALL")[1]
