@@ -172,6 +172,17 @@ RULES = {
         right=(("src/files/a.rs", "// no unsafe { } here"),),
         allowed=UNSAFE,
     ),
+    "half-done": Rule(
+        "a child that is forked while a thread makes the value waits for ever: use once_cell::race, which never waits",
+        r"^(src|crates/[^/]+/src)/.*\.rs$",
+        lines(r"\bstatic [A-Z_]+: (\w+::)*(OnceLock|Once|LazyLock|OnceCell|Lazy)\b"),
+        wrong=(
+            ("src/a.rs", "    static ONCE: Once = Once::new();"),
+            ("crates/a/src/b.rs", "pub static ALL: std::sync::OnceLock<Vec<u8>> = OnceLock::new();"),
+        ),
+        right=(("src/a.rs", "static ALL: OnceBox<Vec<u8>> = OnceBox::new();"),),
+        allowed={r"^crates/tegra-sim/src/supervisor/": "the supervisor forks no child that goes on with its threads' work"},
+    ),
     "unsafe-lints": Rule(
         "every crate inherits the workspace's lints; they deny `unsafe` without `// SAFETY:`",
         r"(^|crates/[^/]+/)Cargo\.toml$",

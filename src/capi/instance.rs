@@ -5,7 +5,8 @@ use crate::files::Door;
 use once_cell::sync::OnceCell;
 use std::cell::UnsafeCell;
 use std::io::Write;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
 use tegrarm_lock::RwLock;
@@ -85,15 +86,17 @@ extern "C" fn at_exit() {
 }
 
 fn watch_process() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+    // No `Once`: a child of another thread's fork would find it begun and never done.
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if !DONE.load(Ordering::Acquire) {
         // SAFETY: both functions stay at their addresses for as long as the library is loaded, and the `atexit`
         // handlers of a library run before it is unloaded.
         unsafe {
             libc::pthread_atfork(None, None, Some(in_child));
             libc::atexit(at_exit);
         }
-    });
+        DONE.store(true, Ordering::Release);
+    }
 }
 
 /// Returns the manager. The first call makes it from the environment.

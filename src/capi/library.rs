@@ -4,6 +4,7 @@ use super::guard::{last_error, status};
 use super::instance;
 use super::objects::{NV_STATUS, NvU32};
 use super::runtime::pointers::extended;
+use once_cell::race::OnceBox;
 use std::ffi::{CStr, c_char, c_void};
 use tegrarm_abi::rm::status::*;
 use tegrarm_rm::rm::profile::Profile;
@@ -206,12 +207,12 @@ pub extern "C" fn tegrarm_status_name(status: NV_STATUS) -> *const c_char {
 
 /// The names with a NUL at the end of each. They are made once.
 fn names() -> &'static [(u32, std::ffi::CString)] {
-    static NAMES: once_cell::sync::Lazy<Vec<(u32, std::ffi::CString)>> = once_cell::sync::Lazy::new(|| {
+    static NAMES: OnceBox<Vec<(u32, std::ffi::CString)>> = OnceBox::new();
+    NAMES.get_or_init(|| {
         let entry =
             |c: &tegrarm_abi::layout::Const| Some((u32::try_from(c.value).ok()?, std::ffi::CString::new(c.name).ok()?));
-        STATUS_CONSTS.iter().filter_map(entry).collect()
-    });
-    &NAMES
+        Box::new(STATUS_CONSTS.iter().filter_map(entry).collect())
+    })
 }
 
 /// Copies the sentence of the last call that failed in this thread. It says what went wrong, with names and numbers,

@@ -6,10 +6,10 @@
 use super::guard::status;
 use super::instance::current_kmd;
 use nix::time::{ClockId, clock_gettime};
+use once_cell::race::{OnceBool, OnceBox};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tegrarm_abi::rm::status::{NV_ERR_NOT_SUPPORTED, NV_OK};
 use tegrarm_kmd::Insights;
@@ -67,14 +67,14 @@ thread_local! {
     static PUSHED: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
 }
 /// The ranges that were started and have not ended, by their numbers.
-static STARTED: OnceLock<Mutex<HashMap<u64, Open>>> = OnceLock::new();
+static STARTED: OnceBox<Mutex<HashMap<u64, Open>>> = OnceBox::new();
 static NUMBER: AtomicU64 = AtomicU64::new(1);
 /// The names of domains and the registered strings. A handle is the place of a name in the list, counted from 1.
 static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Ranges that have ended before the program used a device, as lines for the kernel.
 static EARLY: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Whether the kernel has a use for ranges.
-static WANTED: OnceLock<bool> = OnceLock::new();
+static WANTED: OnceBool = OnceBool::new();
 
 /// cbindgen:ignore
 ///
@@ -235,7 +235,7 @@ fn pass(open: &Open, ns: u64) {
         }
         return;
     };
-    if *WANTED.get_or_init(|| kmd.ranges_wanted()) {
+    if WANTED.get_or_init(|| kmd.ranges_wanted()) {
         let early = std::mem::take(&mut *EARLY.lock());
         kmd.tell_code(&(early.concat() + &line));
     }
@@ -245,7 +245,7 @@ fn start(domain: usize, name: String) -> u64 {
     let mut number = 0;
     status(|| {
         number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        STARTED.get_or_init(Mutex::default).lock().insert(number, begun(domain, name));
+        STARTED.get_or_init(Box::default).lock().insert(number, begun(domain, name));
         Ok(())
     });
     number
@@ -298,7 +298,7 @@ extern "C" fn start_w(text: *const u32) -> u64 {
 
 extern "C" fn end(number: u64) {
     status(|| {
-        let open = STARTED.get_or_init(Mutex::default).lock().remove(&number);
+        let open = STARTED.get_or_init(Box::default).lock().remove(&number);
         if let Some(open) = open {
             ended(&open);
         }

@@ -48,6 +48,7 @@ pub use report::{Checker, Checks, Kind, Party, Report};
 use init::Init;
 use lanes::Lanes;
 use limits::Limits;
+use once_cell::race::OnceBox;
 use operands::Program;
 use order::Order;
 use plan::Plan;
@@ -151,8 +152,8 @@ fn looks_before_a_swap(image: &Image, at: u32) -> bool {
 
 /// What is looked at in a program.
 fn looked(image: &Image) -> &Looked {
-    static NOTHING: OnceLock<Looked> = OnceLock::new();
-    image.notes().unwrap_or_else(|| NOTHING.get_or_init(Looked::default))
+    static NOTHING: OnceBox<Looked> = OnceBox::new();
+    image.notes().unwrap_or_else(|| NOTHING.get_or_init(Box::default))
 }
 
 /// The checker of one launch.

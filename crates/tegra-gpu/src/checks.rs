@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::between::Queues;
+use once_cell::race::OnceBox;
 use sm87_check::{Checker, Party, Report};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -15,7 +16,7 @@ use tegrarm_lock::Mutex;
 use tegrarm_output::Stderr;
 
 /// The checkers of this process, and the process that speaks for them at its end: a forked child does not.
-static AT_EXIT: OnceLock<(u32, Mutex<Vec<Arc<Reports>>>)> = OnceLock::new();
+static AT_EXIT: OnceBox<(u32, Mutex<Vec<Arc<Reports>>>)> = OnceBox::new();
 
 /// A checker and its reports.
 #[derive(Debug)]
@@ -42,12 +43,13 @@ impl Reports {
         let queues = strict.then(|| Queues::new(&checker));
         let reports = || Arc::new(Reports { checker, launches, stopped, status, hw: OnceLock::new(), queues });
         let reports = checks.any().then(reports)?;
-        let (_, all) = AT_EXIT.get_or_init(|| {
+        if AT_EXIT.get().is_none() && AT_EXIT.set(Box::new((std::process::id(), Mutex::default()))).is_ok() {
             // SAFETY: the function is as the C library wants it, cannot unwind, and gets no pointer.
             unsafe { on_exit(at_exit, std::ptr::null_mut()) };
-            (std::process::id(), Mutex::default())
-        });
-        all.lock().push(reports.clone());
+        }
+        if let Some((_, all)) = AT_EXIT.get() {
+            all.lock().push(reports.clone());
+        }
         Some(reports)
     }
 

@@ -4,6 +4,7 @@
 use super::clock::host_ns;
 use super::pace;
 use super::trace::Event;
+use once_cell::race::OnceBox;
 use serde_json::{Value, json};
 use sm87::Launch;
 use sm87_check::{Party, Report};
@@ -16,7 +17,7 @@ use tegra_hw::{CodeModule, HwChannel, HwGpu, MarkedRange, Speeds};
 use tegrarm_lock::Mutex;
 
 /// The profile that is written when the process ends, where, and the process that writes it: a forked child writes nothing.
-static AT_EXIT: OnceLock<(u32, Arc<Profile>, PathBuf)> = OnceLock::new();
+static AT_EXIT: OnceBox<(u32, Arc<Profile>, PathBuf)> = OnceBox::new();
 
 /// So many pieces of work of each kind are kept. Others are counted.
 const MOST: usize = 1 << 19;
@@ -116,8 +117,9 @@ impl Profile {
 
     /// Writes the profile when the process ends. `%p` in the path is the number of the process.
     pub fn write_at_exit(self: &Arc<Profile>, path: &str) {
-        AT_EXIT.get_or_init(|| {
-            let pid = std::process::id();
+        let pid = std::process::id();
+        let made = || Box::new((pid, self.clone(), path.replace("%p", &pid.to_string()).into()));
+        if AT_EXIT.get().is_none() && AT_EXIT.set(made()).is_ok() {
             // SAFETY: the function takes and returns nothing, and cannot unwind.
             unsafe { libc::atexit(at_exit) };
             (pid, self.clone(), path.replace("%p", &pid.to_string()).into())

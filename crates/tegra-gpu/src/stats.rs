@@ -2,16 +2,17 @@
 #![allow(unsafe_code)]
 
 use super::{Event, Gpu};
+use once_cell::race::OnceBox;
 use sm87_model::Unit;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use tegrarm_lock::Mutex;
 use tegrarm_output::Stderr;
 
 /// The figures that are printed when the process ends, and the process that prints them: a forked child prints nothing.
-static AT_EXIT: OnceLock<(u32, Arc<Stats>)> = OnceLock::new();
+static AT_EXIT: OnceBox<(u32, Arc<Stats>)> = OnceBox::new();
 
 /// The totals of one kernel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,11 +59,11 @@ impl Stats {
     /// Counts what `gpu` runs from now on, and prints the figures to standard error when the process ends. Several GPUs of one
     /// process are counted together.
     pub fn watch(gpu: &Gpu) {
-        let (_, stats) = AT_EXIT.get_or_init(|| {
+        if AT_EXIT.get().is_none() && AT_EXIT.set(Box::new((std::process::id(), Arc::default()))).is_ok() {
             // SAFETY: the function takes and returns nothing, and cannot unwind.
             unsafe { libc::atexit(print) };
-            (std::process::id(), Arc::default())
-        });
+        }
+        let Some((_, stats)) = AT_EXIT.get() else { return };
         let counting = stats.clone();
         gpu.observe(Arc::new(move |event| counting.count(event)));
     }

@@ -6,7 +6,7 @@
 
 use crate::config::{Chip, SimConfig};
 use crate::power::PowerMode;
-use std::sync::LazyLock;
+use once_cell::race::OnceBox;
 use tegra_hw::Speeds;
 use tegrarm_abi::nvmap::{NVMAP_HEAP_CARVEOUT_FSI, NVMAP_HEAP_CARVEOUT_VPR};
 use tegrarm_abi::rm::classes::*;
@@ -288,11 +288,15 @@ fn speed_without(counts: &[u32], left: &[u32], (gpc, tpc): (usize, u32)) -> u32 
 impl ChipData {
     /// The module of a board, in the power mode that it is in.
     pub(crate) fn of(config: &SimConfig) -> &'static ChipData {
-        static IN_MODES: LazyLock<Vec<(Chip, &PowerMode, ChipData)>> = LazyLock::new(|| {
+        static IN_MODES: OnceBox<Vec<(Chip, &PowerMode, ChipData)>> = OnceBox::new();
+        let in_modes = || {
             let row = |chip: Chip, mode| (chip, mode, ChipData::of_module(chip).in_mode(mode));
-            Chip::all().flat_map(|chip| chip.power_modes().iter().map(move |mode| row(chip, mode))).collect()
-        });
-        let found = IN_MODES.iter().find(|(chip, mode, _)| *chip == config.chip && Some(*mode) == config.power);
+            Box::new(Chip::all().flat_map(|chip| chip.power_modes().iter().map(move |mode| row(chip, mode))).collect())
+        };
+        let found = IN_MODES
+            .get_or_init(in_modes)
+            .iter()
+            .find(|(chip, mode, _)| *chip == config.chip && Some(*mode) == config.power);
         found.map_or(ChipData::of_module(config.chip), |(_, _, data)| data)
     }
 

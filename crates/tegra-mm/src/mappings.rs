@@ -2,7 +2,7 @@
 //! of its threads. So the last part of them is not for buffers.
 
 use nix::errno::Errno;
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
@@ -40,9 +40,9 @@ impl Drop for Share {
 
 /// The number of mappings of this process that buffers may have.
 pub fn most() -> usize {
-    static MAPPINGS: OnceLock<usize> = OnceLock::new();
+    static MAPPINGS: OnceBox<usize> = OnceBox::new();
     *MAPPINGS.get_or_init(|| {
         let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
-        text.trim().parse().unwrap_or(USUAL) / 8 * 7
+        Box::new(text.trim().parse().unwrap_or(USUAL) / 8 * 7)
     })
 }

@@ -7,8 +7,8 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::stat::Mode;
 use nix::unistd::ftruncate;
+use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A new file of `len` zero bytes, close-on-exec, on the lowest free descriptor. Its size is final: whoever gets a
@@ -87,7 +87,7 @@ pub fn limit_before() -> Option<(u64, u64)> {
     LIMIT_BEFORE.get().copied()
 }
 
-static LIMIT_BEFORE: OnceLock<(u64, u64)> = OnceLock::new();
+static LIMIT_BEFORE: OnceBox<(u64, u64)> = OnceBox::new();
 
 static ALL_NUMBERS: AtomicBool = AtomicBool::new(false);
 
@@ -101,19 +101,19 @@ fn dup_from(fd: &OwnedFd, lowest: RawFd) -> Result<OwnedFd, Errno> {
 /// hard limit, because doorbell pages, events and the first buffers cost the simulator descriptors that a board's
 /// kernel does not take. Later buffers cost none: see [`super::keeper`].
 fn own_base() -> RawFd {
-    static BASE: OnceLock<RawFd> = OnceLock::new();
+    static BASE: OnceBox<RawFd> = OnceBox::new();
     *BASE.get_or_init(|| {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: both calls read or write only the structure that they are given.
         unsafe {
             libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-            let _ = LIMIT_BEFORE.set((limit.rlim_cur, limit.rlim_max));
+            let _ = LIMIT_BEFORE.set(Box::new((limit.rlim_cur, limit.rlim_max)));
             limit.rlim_cur = limit.rlim_max;
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
             libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
         }
         let below = if ALL_NUMBERS.load(Ordering::Relaxed) { 0 } else { 4096 };
-        RawFd::try_from(limit.rlim_cur / 2).unwrap_or(RawFd::MAX).min(below)
+        Box::new(RawFd::try_from(limit.rlim_cur / 2).unwrap_or(RawFd::MAX).min(below))
     })
 }
 

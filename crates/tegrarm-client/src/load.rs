@@ -2,8 +2,8 @@
 
 use crate::find;
 use crate::header::Table;
+use once_cell::race::OnceBox;
 use std::ffi::{CStr, c_void};
-use std::sync::OnceLock;
 
 /// The functions of the library, once it is loaded.
 pub type Functions = Table;
@@ -14,8 +14,8 @@ pub type Functions = Table;
 /// A sentence that says why the library could not be loaded, or which function the one that was found does not have. Later calls return
 /// the same sentence.
 pub fn library() -> Result<&'static Functions, &'static str> {
-    static LIBRARY: OnceLock<Result<Functions, String>> = OnceLock::new();
-    LIBRARY.get_or_init(load).as_ref().map_err(String::as_str)
+    static LIBRARY: OnceBox<Result<Functions, String>> = OnceBox::new();
+    LIBRARY.get_or_init(|| Box::new(load())).as_ref().map_err(String::as_str)
 }
 
 fn load() -> Result<Functions, String> {

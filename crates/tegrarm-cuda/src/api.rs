@@ -6,7 +6,6 @@ use crate::result::{Answer, Error};
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether cuInit was called in this process.
@@ -29,12 +28,14 @@ pub fn start() -> bool {
         INITIALIZED.store(false, Ordering::Release);
         FORKED.store(true, Ordering::Release);
     }
-    static ONCE: Once = Once::new();
+    static DONE: AtomicBool = AtomicBool::new(false);
     // A child does not have the contexts of its parent: every call but cuInit fails there, as with NVIDIA's driver.
-    ONCE.call_once(|| {
+    // No `Once`: a child of another thread's fork would find it begun and never done. Twice does no harm.
+    if !DONE.load(Ordering::Acquire) {
         // SAFETY: `forget` only stores numbers, which a child may do.
         unsafe { libc::pthread_atfork(None, None, Some(forget)) };
-    });
+        DONE.store(true, Ordering::Release);
+    }
     FORKED.swap(false, Ordering::AcqRel)
 }
 

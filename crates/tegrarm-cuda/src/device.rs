@@ -3,7 +3,7 @@
 use crate::machine::{self, Profile};
 use crate::numbers::*;
 use crate::result::{Answer, fail};
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 
 /// Fails if there is no device with this number.
 pub fn check_device(device: i32) -> Answer {
@@ -15,12 +15,12 @@ pub fn check_device(device: i32) -> Answer {
 
 /// The figures of the GPU.
 pub fn profile() -> Answer<&'static Profile> {
-    static PROFILE: OnceLock<Profile> = OnceLock::new();
+    static PROFILE: OnceBox<Profile> = OnceBox::new();
     if let Some(profile) = PROFILE.get() {
         return Ok(profile);
     }
     let profile = machine::profile(0)?;
-    Ok(PROFILE.get_or_init(|| profile))
+    Ok(PROFILE.get_or_init(|| Box::new(profile)))
 }
 
 /// The architecture of the GPU, as the names of compilers have it: 87.

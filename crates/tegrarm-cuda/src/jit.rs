@@ -6,9 +6,9 @@ use crate::numbers::*;
 use crate::pointers::{Ptr, at, copy_bytes};
 use crate::result::{Answer, fail};
 use crate::toolkits;
+use once_cell::race::OnceBox;
 use std::ffi::{CString, c_char, c_void};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 /// The kinds of inputs that nvJitLink has.
 pub mod input {
@@ -77,7 +77,7 @@ impl Linker {
 
 /// All versions of nvJitLink that were found, the newest first.
 fn linkers() -> &'static [Linker] {
-    static LINKERS: OnceLock<Vec<Linker>> = OnceLock::new();
+    static LINKERS: OnceBox<Vec<Linker>> = OnceBox::new();
     LINKERS.get_or_init(|| {
         let names = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
         let mut found: Vec<Linker> = Vec::new();
@@ -86,7 +86,7 @@ fn linkers() -> &'static [Linker] {
             let first = std::iter::once(PathBuf::from(name)).chain(near).find_map(|path| Linker::load(&path));
             found.extend(first);
         }
-        found
+        Box::new(found)
     })
 }
 

@@ -2,7 +2,7 @@
 //! `trace`. Without it, only a refused function says so, once, and machine
 //! code that cannot be loaded.
 
-use std::sync::OnceLock;
+use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How much is written.
@@ -24,8 +24,8 @@ pub enum Level {
 
 /// The level that `TEGRARM_LOG` asks for.
 pub fn level() -> Level {
-    static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(|| {
+    static LEVEL: OnceBox<Level> = OnceBox::new();
+    let wanted = || {
         let Some(text) = std::env::var_os("TEGRARM_LOG") else { return Level::Notice };
         // The value may have the form of libtegrarm's filters: `tegrarm=debug`.
         match text.to_string_lossy().rsplit(['=', ',']).next() {
@@ -35,7 +35,8 @@ pub fn level() -> Level {
             Some("trace") => Level::Trace,
             _ => Level::Error,
         }
-    })
+    };
+    *LEVEL.get_or_init(|| Box::new(wanted()))
 }
 
 /// Writes a line if its level is asked for.

@@ -11,8 +11,9 @@ use crate::kernels;
 use crate::numbers::*;
 use crate::pointers::Ptr;
 use crate::result::{Answer, Error, fail};
+use once_cell::race::OnceBool;
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use tegrarm_lock::Mutex;
 
 /// All modules.
@@ -38,8 +39,8 @@ pub struct Module {
 /// Whether every context loads a library at once: CUDA_MODULE_LOADING is EAGER. Otherwise it does so when it needs the library. A module is
 /// loaded whole by the function that makes it, so that both are the same for it.
 pub fn loads_at_once() -> bool {
-    static AT_ONCE: OnceLock<bool> = OnceLock::new();
-    *AT_ONCE.get_or_init(|| std::env::var_os("CUDA_MODULE_LOADING").is_some_and(|mode| mode == "EAGER"))
+    static AT_ONCE: OnceBool = OnceBool::new();
+    AT_ONCE.get_or_init(|| std::env::var_os("CUDA_MODULE_LOADING").is_some_and(|mode| mode == "EAGER"))
 }
 
 /// Machine code of an image, which is compiled if it is PTX.

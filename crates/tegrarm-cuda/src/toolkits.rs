@@ -1,10 +1,10 @@
 //! What NVIDIA's wheels and toolkits have for PTX: where nvJitLink is, and ptxas, which runs as a process of its own.
 
+use once_cell::race::OnceBox;
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Where packages of Python are installed, as far as this process has to do with Python.
@@ -60,7 +60,7 @@ pub fn libraries() -> Vec<PathBuf> {
 
 /// The first ptxas that can be run: of the wheels, Triton's among them, of a toolkit, or in a folder of `PATH`.
 pub fn ptxas() -> Option<&'static Path> {
-    static FOUND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    static FOUND: OnceBox<Option<PathBuf>> = OnceBox::new();
     let look = || {
         let near = folders(&["nvidia/cu13/bin", "nvidia/cuda_nvcc/bin", "triton/backends/nvidia/bin"], &["bin"]);
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -69,7 +69,7 @@ pub fn ptxas() -> Option<&'static Path> {
             |path: &PathBuf| path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
         all.map(|folder| folder.join("ptxas")).find(runs)
     };
-    FOUND.get_or_init(look).as_deref()
+    FOUND.get_or_init(|| Box::new(look())).as_deref()
 }
 
 /// A folder for the files of one compilation, which ends with them.

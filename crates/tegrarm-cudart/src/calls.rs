@@ -2,12 +2,12 @@
 #![allow(unsafe_code)]
 
 use crate::FUNCTIONS;
+use once_cell::race::OnceBox;
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tegrarm_lock::Mutex;
 
@@ -194,8 +194,8 @@ macro_rules! cu {
 
 /// The driver: libcuda.so.1 beside this library, or the one that the loader finds.
 fn driver() -> Answer<usize> {
-    static LIBRARY: OnceLock<usize> = OnceLock::new();
-    let found = *LIBRARY.get_or_init(|| {
+    static LIBRARY: OnceBox<usize> = OnceBox::new();
+    let load = || {
         let path = tegrarm_client::find::own_path();
         let real = path.as_ref().and_then(|path| path.canonicalize().ok());
         let beside = [path.as_deref(), real.as_deref()].into_iter().flatten().filter_map(Path::parent);
@@ -210,7 +210,8 @@ fn driver() -> Answer<usize> {
             say(&format!("{} cannot be loaded: `tegrarm run --cuda` sets its folder", places[0].display()));
         }
         library
-    });
+    };
+    let found = *LIBRARY.get_or_init(|| Box::new(load()));
     if found == 0 { Err(INITIALIZATION) } else { Ok(found) }
 }
 

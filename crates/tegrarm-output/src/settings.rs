@@ -4,7 +4,7 @@
 
 use crate::say_as;
 use std::ffi::OsString;
-use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Every variable that the library, the Python package or the simulator reads. docs/settings.md says what they mean.
 pub const NAMES: [&str; 28] = [
@@ -65,8 +65,10 @@ pub fn tell_of_unknown(library: &str) -> String {
 
 /// [`tell_of_unknown`], if it was not called in this process before.
 pub fn tell_of_unknown_once(library: &str) {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| drop(tell_of_unknown(library)));
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Ordering::AcqRel) {
+        drop(tell_of_unknown(library));
+    }
 }
 
 /// The names that look like settings and are none, in order.

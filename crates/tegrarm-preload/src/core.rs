@@ -2,9 +2,9 @@
 
 use crate::paths::Node;
 use crate::{fds, guard, next};
+use once_cell::race::OnceBox;
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_ulong, c_void};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use tegrarm_client::find;
 
@@ -138,8 +138,8 @@ pub fn close(fd: c_int) -> c_int {
 }
 
 fn core() -> Option<&'static Core> {
-    static CORE: OnceLock<Option<Core>> = OnceLock::new();
-    CORE.get_or_init(load).as_ref()
+    static CORE: OnceBox<Option<Core>> = OnceBox::new();
+    CORE.get_or_init(|| Box::new(load())).as_ref()
 }
 
 /// Loads the library.

@@ -1,7 +1,7 @@
 //! Reports about GPU code that the user knows (`TEGRARM_SUPPRESSIONS`): they are neither printed nor counted.
 
+use once_cell::race::OnceBox;
 use std::ops::RangeInclusive;
-use std::sync::OnceLock;
 use tegrarm_output::say;
 
 /// The variable that names the file of known reports.
@@ -25,15 +25,16 @@ pub(super) fn is_known(report: &str) -> bool {
 
 /// The known reports of this process. A file with a mistake suppresses nothing, and the mistake is told.
 fn suppressions() -> &'static [Suppression] {
-    static LIST: OnceLock<Vec<Suppression>> = OnceLock::new();
-    LIST.get_or_init(|| {
+    static LIST: OnceBox<Vec<Suppression>> = OnceBox::new();
+    let read = || {
         let Some(path) = std::env::var_os(FILE).filter(|path| !path.is_empty()) else { return Vec::new() };
         let text = std::fs::read_to_string(&path).map_err(|error| error.to_string());
         text.and_then(|text| parse(&text)).unwrap_or_else(|why| {
             say(&format!("{FILE}={}: {why}; nothing is suppressed", path.display()));
             Vec::new()
         })
-    })
+    };
+    LIST.get_or_init(|| Box::new(read()))
 }
 
 /// Reads a file of known reports. Each is between braces: its name, the kind of the report, and lines that say where it is.

@@ -14,7 +14,7 @@ pub mod stop;
 pub use installed::Installed;
 pub use sizes::Sizes;
 
-use once_cell::sync::Lazy;
+use once_cell::race::OnceBox;
 use tegrarm_images::cubin::{Cubin, Outside, Stack};
 
 static IMAGE: &[u8] = include_bytes!("device.cubin");
@@ -31,19 +31,19 @@ pub struct Library {
     functions: Outside,
 }
 
-static LIBRARY: Lazy<Library> = Lazy::new(|| Library::read(IMAGE));
+static LIBRARY: OnceBox<Library> = OnceBox::new();
 /// The functions for a GPU that the code does not run on.
 static NOTHING: Outside = Outside::NONE;
 
 impl Library {
     /// The device library that is a part of this library.
     pub fn carried() -> &'static Library {
-        &LIBRARY
+        LIBRARY.get_or_init(|| Box::new(Library::read(IMAGE)))
     }
 
     /// The functions that a module for a GPU of this compute capability may leave to the loader.
     pub fn functions_for(capability: u32) -> &'static Outside {
-        if capability == CAPABILITY { &LIBRARY.functions } else { &NOTHING }
+        if capability == CAPABILITY { &Library::carried().functions } else { &NOTHING }
     }
 
     /// Reads the machine code that `packaging/device_library.py` made.

@@ -21,9 +21,10 @@ use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use crate::isa::{self, Illegal, Isa, Opcode, Row};
 use crate::word::Word;
+use once_cell::race::OnceBox;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 use tegrarm_lock::ProcessMutex;
 
 /// The number of instructions from the entry point on of which it is kept what may be read behind them.
@@ -43,8 +44,8 @@ struct Cache {
 }
 
 fn cache() -> &'static ProcessMutex<Cache> {
-    static CACHE: OnceLock<ProcessMutex<Cache>> = OnceLock::new();
-    CACHE.get_or_init(|| ProcessMutex::new(Cache::new(KEPT)))
+    static CACHE: OnceBox<ProcessMutex<Cache>> = OnceBox::new();
+    CACHE.get_or_init(|| Box::new(ProcessMutex::new(Cache::new(KEPT))))
 }
 
 impl Cache {

@@ -4,9 +4,9 @@
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn avx2() -> bool {
-    use std::sync::OnceLock;
-    static SEEN: OnceLock<bool> = OnceLock::new();
-    *SEEN.get_or_init(|| {
+    use once_cell::race::OnceBool;
+    static SEEN: OnceBool = OnceBool::new();
+    SEEN.get_or_init(|| {
         std::is_x86_feature_detected!("avx2")
             && std::is_x86_feature_detected!("fma")
             && std::is_x86_feature_detected!("f16c")

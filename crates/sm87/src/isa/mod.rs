@@ -43,10 +43,10 @@ pub use row::{Datapath, End, Flow, Notes, Row};
 pub use table::ROWS;
 
 use crate::word::Word;
+use once_cell::race::OnceBox;
 use operand::Operand;
 use piece::Piece;
 use std::fmt;
-use std::sync::OnceLock;
 
 /// Checks that every template is made of known fields, and that no opcode has two rows.
 const _: () = {
@@ -185,8 +185,8 @@ impl Isa {
 
     /// The table of all rows.
     pub fn sm87() -> &'static Isa {
-        static ALL: OnceLock<Isa> = OnceLock::new();
-        ALL.get_or_init(|| Isa::new(ROWS))
+        static ALL: OnceBox<Isa> = OnceBox::new();
+        ALL.get_or_init(|| Box::new(Isa::new(ROWS)))
     }
 
     /// Finds the opcode of a word.
