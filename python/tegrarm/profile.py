@@ -81,6 +81,7 @@ SCHEMA = {
         "format": {"const": "tegrarm-profile"}, "version": {"const": 1}, "command": listed(TEXT), "board": table(BOARD),
         "kernels": listed(table(KERNEL)),
         "launches": listed(table({"kernel": number(), "shape": number(), "queue": number(), **WHEN, "cycles": number(), "bound": TEXT})),
+        "queues": listed(TEXT),
         "copies": listed(table({"queue": number(), "bytes": number(), **WHEN})),
         "waits": listed(table({"queue": number(), "semaphore": TEXT, "host_begun_ns": number(), "host_ns": number()})),
         "calls": listed(table({"name": TEXT, "process": number(), "host_begun_ns": number(), "host_ns": number()})),
@@ -179,7 +180,7 @@ def one(raw: dict, known: list[dict]) -> dict:
     for kernel in kernels:
         kernel["share"] = kernel["ns"] / every if every else 0
     host = ("host_begun_ns", "host_ns")
-    return {"board": raw["board"], "kernels": kernels, "launches": launches,
+    return {"board": raw["board"], "kernels": kernels, "launches": launches, "queues": raw["queues"],
             "copies": [dict(zip(("queue", "bytes", *when), copy, strict=True)) for copy in raw["copies"]],
             "waits": [{"queue": wait[0], "semaphore": hex(wait[1]), **dict(zip(host, wait[2:], strict=True))} for wait in raw["waits"]],
             "calls": [{"name": raw["names"][call[0]], "process": call[1], **dict(zip(host, call[2:], strict=True))}
@@ -192,13 +193,17 @@ def merged(profiles: list[dict]) -> dict:
     """The profiles of several processes as one."""
     whole, *others = profiles
     for other in others:
-        kernels, files = len(whole["kernels"]), len(whole["files"])
+        kernels, files, queues = len(whole["kernels"]), len(whole["files"]), len(whole["queues"])
         for kernel in other["kernels"]:
             for row in kernel["rows"]:
                 row["file"] = row["file"] + files if row["file"] is not None else None
         for item in (*other["launches"], *other["reports"]):
             item["kernel"] = item["kernel"] + kernels if item["kernel"] is not None else None
-        for key in ("kernels", "launches", "copies", "waits", "calls", "ranges", "reports", "files"):
+        for item in (*other["launches"], *other["copies"], *other["waits"]):
+            item["queue"] += queues
+        # Each process has a default queue.
+        other["queues"] = [f"{name} of process {others.index(other) + 2}" for name in other["queues"]]
+        for key in ("queues", "kernels", "launches", "copies", "waits", "calls", "ranges", "reports", "files"):
             whole[key] += other[key]
         whole["left_out"] = summed((whole["left_out"], other["left_out"]))
     every = sum(kernel["ns"] for kernel in whole["kernels"])
@@ -261,10 +266,10 @@ def spans(profile: dict) -> list[timeline.Span]:
         kernel = profile["kernels"][launch["kernel"]]
         shape = kernel["shapes"][launch["shape"]]
         details = {"grid": shape["grid"], "block": shape["block"], "modelled ns": launch["ns"], "bound by": launch["bound"]}
-        found.append(span(f"queue {launch['queue']}", kernel["name"], launch, details))
-    found += [span(f"queue {copy['queue']}", "copy", copy, {"bytes": copy["bytes"], "modelled ns": copy["ns"]})
+        found.append(span(profile["queues"][launch["queue"]], kernel["name"], launch, details))
+    found += [span(profile["queues"][copy["queue"]], "copy", copy, {"bytes": copy["bytes"], "modelled ns": copy["ns"]})
               for copy in profile["copies"]]
-    return found + [span(f"queue {wait['queue']}", "waits", wait, {"semaphore": wait["semaphore"]}) for wait in profile["waits"]]
+    return found + [span(profile["queues"][wait["queue"]], "waits", wait, {"semaphore": wait["semaphore"]}) for wait in profile["waits"]]
 
 
 RULES = {"memory": "An access outside of a buffer, of a shared array or of a frame", "init": "The use of a value that was never written",

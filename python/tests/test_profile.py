@@ -143,7 +143,7 @@ def test_reports_name_the_line_in_every_form(data, run):
 def test_the_timeline_for_perfetto_has_queues_and_calls(run):
     events = json.loads((run / "perfetto.json").read_text())["traceEvents"]
     tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert any(track.startswith("queue ") for track in tracks) and any(track.startswith("calls of process ") for track in tracks)
+    assert "the default queue" in tracks and any(track.startswith("calls of process ") for track in tracks)
     assert sum(event["name"] == "reduce" for event in events) == 3
 
 
@@ -277,7 +277,8 @@ def raw_profile(**changes):
     return {"board": board, "units": ["latency", "fp32"], "stalls": ["unit", "memory"], "files": ["a.cu"], "names": ["ioctl"],
             "reports": [],
             "kernels": [{"name": None, "code": "0x1000", "process": 7, "launches": 1, "shapes": [shape], "rows": [raw_row()]}],
-            "launches": [[0, 0, 3, 100, 2000, 50, 900, 5, 1, 2, 700]], "copies": [[3, 64, 90, 10, 40, 5]], "waits": [[3, 4096, 30, 8]],
+            "launches": [[0, 0, 1, 100, 2000, 50, 900, 5, 1, 2, 700]], "copies": [[0, 64, 90, 10, 40, 5]], "waits": [[1, 4096, 30, 8]],
+            "queues": ["the default queue", "queue 2"],
             "calls": [[0, 7, 10, 4]], "ranges": [["step", "", 7, 8, 12, 30]],
             "left_out": {"launches": 0, "copies": 0, "waits": 0, "calls": 0, "ranges": 0}, **changes}
 
@@ -303,7 +304,9 @@ def test_processes_are_put_together():
     assert found["locations"][0]["message"]["text"] == "earlier copy in queue 1"
     assert made["files"][made["kernels"][1]["rows"][0]["file"]] == "b.cu" and made["kernels"][0]["share"] == 0.5
     spans = profile.spans(made)
-    assert {span.track for span in spans} == {"queue 3", "calls of process 7", "ranges of thread 8"}
+    assert {span.track for span in spans} == {"the default queue", "queue 2", "the default queue of process 2", "queue 2 of process 2",
+                                              "calls of process 7", "ranges of thread 8"}
+    assert [made["queues"][launch["queue"]] for launch in made["launches"]] == ["queue 2", "queue 2 of process 2"]
     assert min(span.start for span in spans) == 0
     assert timeline.perfetto(spans, "x")["traceEvents"]
 
@@ -315,12 +318,6 @@ def test_processes_are_put_together():
     ("HFMA2.MMA R5, -RZ, RZ, 0, 2.3842e-07", "", 0)])
 def test_operations_of_an_instruction(text, kind, count):
     assert profile.operations(text, lanes=64, issued=2) == (kind, count)
-
-
-def test_long_files_are_shown_where_code_comes_from(tmp_path):
-    (tmp_path / "long.h").write_text("\n".join(str(number) for number in range(1, 20_001)))
-    lines = profile.source_of(str(tmp_path / "long.h"), {}, {10_000})
-    assert [lines[0], lines[-1]] == [[9992, "9992"], [10008, "10008"]]
 
 
 # The page in a browser.

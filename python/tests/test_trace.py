@@ -10,7 +10,7 @@ import sys
 import pytest
 from conftest import ROOT, TEGRARM_SIM
 
-from tegrarm import timeline, trace
+from tegrarm import profile, timeline, trace
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_sim = pytest.mark.skipif(not TEGRARM_SIM.exists() or os.path.exists("/dev/nvgpu"), reason="no tegrarm-sim: make sim")
@@ -136,3 +136,9 @@ def test_the_status_is_the_programs(ends, status):
     done = subprocess.run([sys.executable, "-m", "tegrarm", "trace", "--preload", "--", "sh", "-c", ends], timeout=300,
                           env={**os.environ, "TEGRARM_BACKEND": "sim", "PYTHONPATH": str(ROOT / "python")})
     assert done.returncode == status
+
+
+def test_long_files_are_shown_where_code_comes_from(tmp_path):
+    (tmp_path / "long.h").write_text("\n".join(str(number) for number in range(1, 20_001)))
+    lines = profile.source_of(str(tmp_path / "long.h"), {}, {10_000})
+    assert [lines[0], lines[-1]] == [[9992, "9992"], [10008, "10008"]]

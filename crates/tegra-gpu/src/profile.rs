@@ -79,6 +79,52 @@ struct Noted {
     reports: Vec<Value>,
     /// Since when a channel waits, and at which semaphore.
     blocked: HashMap<u32, (u64, u64)>,
+    queues: Queues,
+}
+
+/// The queues of a profile. Work has the number of its queue in the list.
+#[derive(Debug, Default)]
+struct Queues {
+    /// The channel of each, and its name if the program has told one.
+    list: Vec<(u32, Option<Arc<str>>)>,
+    /// The newest queue of a channel.
+    of: HashMap<u32, usize>,
+}
+
+impl Queues {
+    /// The number of a channel's queue. A channel that has another name than before is another queue.
+    fn number(&mut self, channel: u32, name: Option<Arc<str>>) -> u64 {
+        let known = self.of.get(&channel).copied();
+        let number = match known.map(|at| (at, &mut self.list[at].1)) {
+            Some((at, old)) if name.is_none() || *old == name => at,
+            Some((at, old @ None)) => {
+                *old = name;
+                at
+            }
+            _ => {
+                self.list.push((channel, name));
+                self.list.len() - 1
+            }
+        };
+        self.of.insert(channel, number);
+        number as u64
+    }
+
+    /// The names, each once: a channel without one is called by its number, which also tells queues of one name apart.
+    fn names(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for (channel, name) in &self.list {
+            let plain = name.as_deref().map_or_else(|| format!("channel {channel}"), str::to_owned);
+            let name = if all.contains(&plain) { format!("{plain} (channel {channel})") } else { plain };
+            all.push(name);
+        }
+        all
+    }
+}
+
+/// The name that the program of a channel has told.
+fn name_of(channel: &HwChannel) -> Option<Arc<str>> {
+    channel.tsg.gpu.names.queue(channel.tsg.process, channel.token())
 }
 
 /// A kernel: all launches of the same code at one address.
@@ -122,8 +168,7 @@ impl Profile {
         if AT_EXIT.get().is_none() && AT_EXIT.set(made()).is_ok() {
             // SAFETY: the function takes and returns nothing, and cannot unwind.
             unsafe { libc::atexit(at_exit) };
-            (pid, self.clone(), path.replace("%p", &pid.to_string()).into())
-        });
+        }
     }
 
     /// Notes a grid that has ended.
@@ -131,7 +176,7 @@ impl Profile {
         let Ended { channel, launch, rows, estimate, warp_instructions, cpu_ns, start_ns } = ended;
         let host_ns = host_ns().saturating_sub(start_ns);
         let (hw, process) = (self.hw.get_or_init(|| channel.tsg.gpu.clone()), channel.tsg.process);
-        let module = hw.names.module(process, launch.code);
+        let (module, name) = (hw.names.module(process, launch.code), name_of(channel));
         let mut noted = self.noted.lock();
         let number = noted.kernel(process, launch.code, module, &rows);
         let kernel = &mut noted.kernels[number];
@@ -141,7 +186,7 @@ impl Profile {
         }
         let shape = kernel.shape(launch);
         let Estimate { cycles, bound, .. } = estimate;
-        let (ns, queue) = (pace::grid_ns(Some(estimate)), channel.id.into());
+        let (ns, queue) = (pace::grid_ns(Some(estimate)), noted.queues.number(channel.id, name));
         let (number, shape, bound) = (number as u64, shape as u64, bound as u64);
         let launch =
             [number, shape, queue, launch.begun, ns, start_ns, host_ns, cycles, bound, warp_instructions, cpu_ns];
@@ -149,9 +194,11 @@ impl Profile {
     }
 
     /// Notes a copy that has ended.
-    pub(crate) fn copied(&self, channel: u32, (bytes, moved): (u64, u64), begun: u64, start_ns: u64) {
+    pub(crate) fn copied(&self, channel: &HwChannel, (bytes, moved): (u64, u64), begun: u64, start_ns: u64) {
         let (ns, host) = (pace::copy_ns(self.board.speeds, moved), host_ns().saturating_sub(start_ns));
-        self.noted.lock().copies.add([channel.into(), bytes, begun, ns, start_ns, host]);
+        let (name, mut noted) = (name_of(channel), self.noted.lock());
+        let queue = noted.queues.number(channel.id, name);
+        noted.copies.add([queue, bytes, begun, ns, start_ns, host]);
     }
 
     /// Notes a call of a program: its name, its process, and when it was, in nanoseconds of the host since boot.
@@ -193,7 +240,8 @@ impl Profile {
             Event::Semaphore { channel, .. } | Event::Launch { channel, .. } | Event::Copy { channel, .. } => {
                 let mut noted = self.noted.lock();
                 if let Some((since, va)) = noted.blocked.remove(&channel) {
-                    noted.waits.add([channel.into(), va, since, host_ns().saturating_sub(since)]);
+                    let queue = noted.queues.number(channel, None);
+                    noted.waits.add([queue, va, since, host_ns().saturating_sub(since)]);
                 }
             }
             _ => {}
@@ -231,6 +279,7 @@ impl Profile {
             },
             "units": names(&Unit::ALL.map(Unit::name)), "stalls": names(&Stall::ALL.map(Stall::name)),
             "kernels": kernels, "files": files.list, "names": noted.names.list, "reports": noted.reports,
+            "queues": noted.queues.names(),
             "launches": noted.launches.list.iter().map(|launch| json!(launch)).collect::<Vec<_>>(),
             "copies": noted.copies.list, "waits": noted.waits.list,
             "calls": noted.calls.list.iter().map(|(name, pid, [at, ns])| json!([name, pid, at, ns])).collect::<Vec<_>>(),

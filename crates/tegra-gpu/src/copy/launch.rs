@@ -54,7 +54,7 @@ pub(super) fn launch(units: &mut Units, turn: &Turn<'_>, word: u32) -> Result<Fl
     report(turn, &transfer);
     turn.copied(|| transfer.what(), &table, transfer.ranges());
     if let Some(profile) = turn.config.profile.as_ref().filter(|_| transfer.bytes() > 0) {
-        profile.copied(turn.hw.id, (transfer.bytes(), transfer.moved()), work.begun, transfer.started_ns);
+        profile.copied(turn.hw, (transfer.bytes(), transfer.moved()), work.begun, transfer.started_ns);
     }
     if let Some(speeds) = turn.config.speeds.filter(|_| transfer.bytes() > 0) {
         work.took(pace::copy_ns(speeds, transfer.moved()));
