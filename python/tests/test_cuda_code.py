@@ -163,7 +163,10 @@ def test_options_of_a_link_and_of_its_input() -> None:
 
 
 # It has the options of ptxas that the library uses, by the names that ptxas gives them, and compiles with nvJitLink.
-PTXAS = """#!{python}
+# The shell starts Python, because the first line of a program has no room for a path with a space.
+PTXAS = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+' '''
 import argparse, ctypes
 parser = argparse.ArgumentParser(prefix_chars="-", allow_abbrev=False)
 for name in ("arch", "maxrregcount", "o"):
