@@ -14,7 +14,7 @@ if not shutil.which("clang"):
     os.environ.setdefault("CC", str(ROOT / "python" / "tests" / "cc_without_clang.sh"))  # for tinygrad's CPU device
 HAS_CLANG = bool(shutil.which("clang")) or pathlib.Path(ZIG).exists()
 # Files and folders of few tests that take minutes.
-LONGEST = {"test_ci_guide.py", "test_packaging.py", "pool"}
+LONGEST = {"test_ci_guide.py", "test_packaging.py", "test_replay_board.py", "test_validate.py", "pool"}
 
 
 def pytest_collection_modifyitems(items):
