@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use tegrarm_lock::RwLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+use tegrarm_lock::{ForkOnce, RwLock};
 use tegrarm_output::{Stderr, say};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -31,30 +31,27 @@ const DEBUG: u8 = 4;
 /// Writes events to standard error if `TEGRARM_LOG` is set. Its value, for example `tegrarm=debug` or `warn`, has the
 /// syntax of `Targets` in `tracing-subscriber`.
 pub fn start() {
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if !DONE.load(Ordering::Acquire) {
+    static STARTED: ForkOnce = ForkOnce::new();
+    STARTED.call(|| {
         if let Some(filter) = written() {
             install(Some(filter));
         }
-        DONE.store(true, Ordering::Release);
-    }
+    });
 }
 
 /// Sets the subscriber of events, once. It is called when something wants events. If the program has set a subscriber,
 /// that one stays.
 fn install(filter: Option<Targets>) {
-    // No `Once`: a child of another thread's fork would find it begun and never done. The second subscriber of a process is refused.
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if !DONE.load(Ordering::Acquire) {
+    static INSTALLED: ForkOnce = ForkOnce::new();
+    INSTALLED.call(|| {
         let written = filter.map(|filter| {
             let layer = tracing_subscriber::fmt::layer().with_writer(writer);
             layer.with_filter(filter.and(dynamic_filter_fn(|_, _| !ENDED.get())))
         });
         let subscriber = tracing_subscriber::registry().with(written).with(Told.with_filter(Wanted));
-        // This fails if the program uses the Rust crate and has set a subscriber. The program's subscriber then stays.
+        // This fails if the program uses the Rust crate and has set a subscriber, or if two threads meet here. The first subscriber stays.
         let _ = tracing::subscriber::set_global_default(subscriber);
-        DONE.store(true, Ordering::Release);
-    }
+    });
 }
 
 /// The end of what a thread writes. `tracing-subscriber` keeps each thread's text in a variable of the thread, which must not be used

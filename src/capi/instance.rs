@@ -6,10 +6,9 @@ use once_cell::sync::OnceCell;
 use std::cell::UnsafeCell;
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tegrarm_abi::rm::status::*;
 use tegrarm_kmd::Kmd;
-use tegrarm_lock::RwLock;
+use tegrarm_lock::{ForkOnce, RwLock};
 use tegrarm_output::settings::tell_of_unknown_once;
 use tegrarm_output::{Stderr, say};
 use tegrarm_rm::rm::{Rm, disown_clients};
@@ -86,17 +85,15 @@ extern "C" fn at_exit() {
 }
 
 fn watch_process() {
-    // No `Once`: a child of another thread's fork would find it begun and never done.
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if !DONE.load(Ordering::Acquire) {
+    static WATCHED: ForkOnce = ForkOnce::new();
+    WATCHED.call(|| {
         // SAFETY: both functions stay at their addresses for as long as the library is loaded, and the `atexit`
         // handlers of a library run before it is unloaded.
         unsafe {
             libc::pthread_atfork(None, None, Some(in_child));
             libc::atexit(at_exit);
         }
-        DONE.store(true, Ordering::Release);
-    }
+    });
 }
 
 /// Returns the manager. The first call makes it from the environment.

@@ -7,6 +7,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use tegrarm_lock::ForkOnce;
 
 /// Whether cuInit was called in this process.
 static INITIALIZED: AtomicBool = AtomicBool::new(false);
@@ -28,14 +29,12 @@ pub fn start() -> bool {
         INITIALIZED.store(false, Ordering::Release);
         FORKED.store(true, Ordering::Release);
     }
-    static DONE: AtomicBool = AtomicBool::new(false);
+    static WATCHED: ForkOnce = ForkOnce::new();
     // A child does not have the contexts of its parent: every call but cuInit fails there, as with NVIDIA's driver.
-    // No `Once`: a child of another thread's fork would find it begun and never done. Twice does no harm.
-    if !DONE.load(Ordering::Acquire) {
+    WATCHED.call(|| {
         // SAFETY: `forget` only stores numbers, which a child may do.
         unsafe { libc::pthread_atfork(None, None, Some(forget)) };
-        DONE.store(true, Ordering::Release);
-    }
+    });
     FORKED.swap(false, Ordering::AcqRel)
 }
 

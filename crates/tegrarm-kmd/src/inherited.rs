@@ -11,8 +11,8 @@ use crate::maps::{self, MMPermissions};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use tegrarm_lock::ProcessMutex;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use tegrarm_lock::{ForkOnce, ProcessMutex};
 
 /// The start and the length of every mapping of this process that its children do not get.
 type Ranges = BTreeMap<usize, usize>;
@@ -102,15 +102,13 @@ fn clear(ranges: &mut Ranges, start: usize, len: usize) {
 }
 
 fn watch_forks() {
-    // No `Once`: a child of another thread's fork would find it begun and never done. Twice does no harm.
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if !DONE.load(Ordering::Acquire) {
+    static WATCHED: ForkOnce = ForkOnce::new();
+    WATCHED.call(|| {
         // A child runs its handlers in the order in which they were given, so it finds the mutex free in `in_child`.
         RANGES.watch();
         // SAFETY: the functions stay at their addresses for as long as this code is loaded.
         unsafe { libc::pthread_atfork(Some(before), None, Some(in_child)) };
-        DONE.store(true, Ordering::Release);
-    }
+    });
 }
 
 /// The process that called fork(2) last, as its child knows it.

@@ -13,7 +13,7 @@ mod rwlock;
 
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use mutex::{RawMutex, RawThreadId};
-pub use process::ProcessMutex;
+pub use process::{ForkOnce, ProcessMutex};
 pub use rwlock::RawRwLock;
 
 /// A mutex.

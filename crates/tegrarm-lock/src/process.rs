@@ -1,9 +1,29 @@
-//! Mutexes of the process that a child finds free, with what they protect whole.
+//! What a process has once and a child finds whole: mutexes that are free, and work that is done.
 #![allow(unsafe_code)]
 
 use crate::{Mutex, MutexGuard, RawMutex};
 use lock_api::RawMutex as _;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+
+/// Work that a process does once, for statics. It may be done twice, by two threads that meet here, or by a child that was forked while a
+/// thread of its parent did it: std's `Once` would let that child wait for ever. So doing it twice must do no harm.
+pub struct ForkOnce(AtomicBool);
+
+impl ForkOnce {
+    /// Work that nobody has done.
+    #[expect(clippy::new_without_default, reason = "it is for statics")]
+    pub const fn new() -> ForkOnce {
+        ForkOnce(AtomicBool::new(false))
+    }
+
+    /// Does the work, if it is not done.
+    pub fn call(&self, work: impl FnOnce()) {
+        if !self.0.load(Ordering::Acquire) {
+            work();
+            self.0.store(true, Ordering::Release);
+        }
+    }
+}
 
 /// A mutex of the process, for statics. A fork takes it first, so that the child does not find it locked by a thread that it does not have.
 /// Nobody may take another such mutex, or fork, while it has this one.
@@ -27,8 +47,8 @@ impl<T> ProcessMutex<T> {
     /// Makes every fork from now on take the mutex, as the first [`ProcessMutex::lock`] does. What is given to pthread_atfork(3) afterwards
     /// finds it free in the child.
     ///
-    /// A child may be forked while a thread of the parent is in here. That is why this is no `Once`, which the child would find begun and
-    /// never done: what the thread had not finished, the child does again.
+    /// A child may be forked while a thread of the parent is in here. What the thread had not finished, the child does again, as with
+    /// [`ForkOnce`].
     pub fn watch(&'static self) {
         if self.watched.load(Ordering::Acquire) {
             return;
@@ -52,12 +72,11 @@ static AGAIN: AtomicU32 = AtomicU32::new(0);
 
 /// Registers what a fork does. The C library waits with a fork until this is done, and a child that does not know of it does it again.
 fn watch_forks() {
-    static WATCHED: AtomicBool = AtomicBool::new(false);
-    if !WATCHED.load(Ordering::Acquire) {
-        // SAFETY: the functions stay at their addresses for as long as this code is loaded.
-        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
-        WATCHED.store(true, Ordering::Release);
-    }
+    static WATCHED: ForkOnce = ForkOnce::new();
+    // SAFETY: the functions stay at their addresses for as long as this code is loaded.
+    WATCHED.call(|| unsafe {
+        libc::pthread_atfork(Some(before), Some(after), Some(after));
+    });
 }
 
 extern "C" fn before() {
