@@ -3,6 +3,7 @@
 
 use super::env::Env;
 use super::host::wide;
+use super::lower::{Lower, Refused};
 use super::simd::{Simd, in_values, part};
 use super::uop::{Flow, Handlers, UNIFORM, Uop};
 use super::warp::Warp;
@@ -317,6 +318,15 @@ pub(crate) fn condition<O: Condition>() -> Handlers {
         part: pick!(condition_plain::<O, false>, condition_wide::<O, false>),
         one: pick!(condition_lane_plain::<O>, condition_lane_wide::<O>),
     }
+}
+
+/// Two predicates by one of [`condition`]'s handlers, with the sources exchanged or the opposite of the condition.
+pub(crate) fn conditional(l: &mut Lower<'_>, run: Handlers, exchanged: bool, opposite: bool) -> Result<Uop, Refused> {
+    let (pd, pe, mods) = (l.pdst(81), l.pdst(84), l.bits(74, 2) << cmp::COMBINE);
+    let imm = if opposite { u32::MAX } else { 0 };
+    let u = l.ab(run)?;
+    let (a, b) = if exchanged { (u.b, u.a) } else { (u.a, u.b) };
+    Ok(Uop { a, b, mods, imm, pd, pe, ..u })
 }
 
 /// Handlers of a comparison of two uniform registers.

@@ -324,11 +324,7 @@ fn fsetp_one(l: &mut Lower<'_>) -> Result<Option<Uop>, Refused> {
         7 => (alu::condition::<Unordered>(), false, !opposite),
         _ => return Ok(None),
     };
-    let (pd, pe, mods) = (l.pdst(81), l.pdst(84), l.bits(74, 2) << alu::cmp::COMBINE);
-    let imm = if opposite { u32::MAX } else { 0 };
-    let u = l.ab(run)?;
-    let (a, b) = if exchanged { (u.b, u.a) } else { (u.a, u.b) };
-    Ok(Some(Uop { a, b, mods, imm, pd, pe, ..u }))
+    alu::conditional(l, run, exchanged, opposite).map(Some)
 }
 
 pub(crate) fn fsetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {

@@ -206,11 +206,7 @@ fn isetp_one(l: &mut Lower<'_>) -> Result<Option<Uop>, Refused> {
         5 => (alu::condition::<Equal>(), false, true),
         _ => return Ok(None),
     };
-    let (pd, pe, mods) = (l.pdst(81), l.pdst(84), l.bits(74, 2) << alu::cmp::COMBINE);
-    let imm = if opposite { u32::MAX } else { 0 };
-    let u = l.ab(run)?;
-    let (a, b) = if exchanged { (u.b, u.a) } else { (u.a, u.b) };
-    Ok(Some(Uop { a, b, mods, imm, pd, pe, ..u }))
+    alu::conditional(l, run, exchanged, opposite).map(Some)
 }
 
 pub(crate) fn isetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
