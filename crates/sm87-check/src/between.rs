@@ -407,10 +407,7 @@ impl Between {
 /// The instruction at an address, or 0.
 fn instruction(table: &PageTable, pc: u64) -> u128 {
     let mut bytes = [0; 16];
-    if let Some(Spot { memory, at }) = Spot::of(table, pc).filter(|_| pc != 0) {
-        let _inside = memory.read(at as usize, &mut bytes);
-    }
-    u128::from_le_bytes(bytes)
+    if pc != 0 && sm87::observe::read(table, pc, &mut bytes) { u128::from_le_bytes(bytes) } else { 0 }
 }
 
 impl Mark {
