@@ -79,19 +79,19 @@ struct Noted {
     reports: Vec<Value>,
     /// Since when a channel waits, and at which semaphore.
     blocked: HashMap<u32, (u64, u64)>,
-    queues: Queues,
+    queues: QueueNames,
 }
 
 /// The queues of a profile. Work has the number of its queue in the list.
 #[derive(Debug, Default)]
-struct Queues {
+struct QueueNames {
     /// The channel of each, and its name if the program has told one.
     list: Vec<(u32, Option<Arc<str>>)>,
     /// The newest queue of a channel.
     of: HashMap<u32, usize>,
 }
 
-impl Queues {
+impl QueueNames {
     /// The number of a channel's queue. A channel that has another name than before is another queue.
     fn number(&mut self, channel: u32, name: Option<Arc<str>>) -> u64 {
         let known = self.of.get(&channel).copied();

@@ -45,9 +45,7 @@ impl<const N: usize> Table<N> {
         let (c0, c1, c2) = (f64::from(c0), f64::from(c1), f64::from(c2));
         c0 * self.weight + self.bias + c1 * f64::from(x as i32) + c2 * f64::from(square(x) as i32)
     }
-}
 
-impl<const N: usize> Table<N> {
     /// The function times 2^`exponent`, if it is not negative, cut to the bits of an f32. A denormal result becomes zero.
     #[inline(always)]
     pub fn cut(&self, argument: u32, exponent: i32) -> u32 {
