@@ -192,7 +192,7 @@ def one(raw: dict, known: list[dict]) -> dict:
 def merged(profiles: list[dict]) -> dict:
     """The profiles of several processes as one."""
     whole, *others = profiles
-    for other in others:
+    for number, other in enumerate(others, 2):
         kernels, files, queues = len(whole["kernels"]), len(whole["files"]), len(whole["queues"])
         for kernel in other["kernels"]:
             for row in kernel["rows"]:
@@ -202,7 +202,7 @@ def merged(profiles: list[dict]) -> dict:
         for item in (*other["launches"], *other["copies"], *other["waits"]):
             item["queue"] += queues
         # Each process has a default queue.
-        other["queues"] = [f"{name} of process {others.index(other) + 2}" for name in other["queues"]]
+        other["queues"] = [f"{name} of process {number}" for name in other["queues"]]
         for key in ("queues", "kernels", "launches", "copies", "waits", "calls", "ranges", "reports", "files"):
             whole[key] += other[key]
         whole["left_out"] = summed((whole["left_out"], other["left_out"]))
