@@ -109,9 +109,35 @@ def build(sample: Sample, checkout: pathlib.Path, folder: pathlib.Path) -> None:
     """Builds a sample in a folder of its own, with its data beside it."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(sample.folder, folder)
-    command = [sys.executable, "-m", "tegrarm", "nvcc", "-w", "-O2", "-std=c++17", *sample.options, f"-I{checkout}/Common", *sample.sources,
-               "-o", folder / sample.name]
-    subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, cwd=folder)
+    compiled(["-std=c++17", *sample.options, f"-I{checkout}/Common", *sample.sources], folder / sample.name)
+
+
+def compiled(words: list, program: pathlib.Path) -> None:
+    """Compiles a program with these options and sources of nvcc, in the program's folder."""
+    command = [sys.executable, "-m", "tegrarm", "nvcc", "-w", "-O2", *words, "-o", program]
+    subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, cwd=program.parent)
+
+
+class Run(NamedTuple):
+    """A run: its status, what it said without the engine's figures, the processor's seconds, and the engine's share of them."""
+
+    status: int
+    said: str
+    errors: str
+    seconds: str
+    share: str
+
+
+def measured(program: pathlib.Path, limit: int) -> Run | None:
+    """Runs a program in its folder. The result is None if it was stopped after so many seconds."""
+    before = used()
+    try:
+        done = subprocess.run([f"./{program.name}"], cwd=program.parent, capture_output=True, text=True, errors="replace", timeout=limit,
+                              stdin=subprocess.DEVNULL, env=os.environ | {"TEGRARM_SIM_STATS": "1"})
+    except subprocess.TimeoutExpired:
+        return None
+    seconds, errors, engine = used() - before, *figures(done.stderr)
+    return Run(done.returncode, done.stdout, errors, f"{seconds:.1f}", f"{100 * engine / max(seconds, 0.01):.0f} %")
 
 
 def run(sample: Sample, checkout: pathlib.Path, cache: pathlib.Path, limit: int) -> tuple[str, str, str, str]:
@@ -122,16 +148,13 @@ def run(sample: Sample, checkout: pathlib.Path, cache: pathlib.Path, limit: int)
     except subprocess.CalledProcessError as failed:
         error = re.search(r".*(error|lacks|undefined).*(\n.*)?", failed.stderr)
         return "not built", (error[0] if error else failed.stderr.strip()[-200:]).replace("\n", " ").replace(f"{checkout}/", ""), "", ""
-    before = used()
     try:
-        done = subprocess.run([f"./{sample.name}"], cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit,
-                              stdin=subprocess.DEVNULL, env=os.environ | {"TEGRARM_SIM_STATS": "1"})
-    except subprocess.TimeoutExpired:
-        return "not ended", f"it took more than {limit} seconds", "", ""
+        done = measured(folder / sample.name, limit)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    seconds, errors, engine = used() - before, *figures(done.stderr)
-    return *verdict(done.returncode, done.stdout + errors), f"{seconds:.1f}", f"{100 * engine / max(seconds, 0.01):.0f} %"
+    if not done:
+        return "not ended", f"it took more than {limit} seconds", "", ""
+    return *verdict(done.status, done.said + done.errors), done.seconds, done.share
 
 
 def used() -> float:
@@ -202,7 +225,7 @@ def main() -> int:
     parser.add_argument("--write", type=pathlib.Path, help="the page whose table gets the results")
     parser.add_argument("checkout", type=pathlib.Path)
     parser.add_argument("names", nargs="*", help="such as vectorAdd (default: all)")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     checkout = args.checkout.absolute()
     found = [sample for file in sorted(checkout.glob("Samples/**/CMakeLists.txt")) if (sample := read(file))]
     if not found:
