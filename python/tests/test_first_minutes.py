@@ -73,6 +73,11 @@ def test_a_machine_without_clang_has_tinygrads_cpu_device(python, tmp_path):
     out = python("from tinygrad import Tensor; print((Tensor([1., 2.]).exp() * 2).sum().item())",
                  env={"DEV": "CPU", "CC": str(stand_in), "CACHEDB": str(tmp_path / "cache.db"), "TEGRARM_TEST_ZIG": ZIG})
     assert abs(float(out) - 20.2146749) < 1e-5
+    # Programs that only want a compiler find this one in $CC, too, and name the file that they want.
+    (tmp_path / "a.c").write_text("int main(void) { return 7; }\n")
+    done = subprocess.run([stand_in, "-O2", tmp_path / "a.c", "-o", tmp_path / "a"], env={**os.environ, "TEGRARM_TEST_ZIG": ZIG},
+                          capture_output=True, check=True)
+    assert done.stdout == b"" and subprocess.run([tmp_path / "a"], check=False).returncode == 7
 
 
 @pytest.mark.parametrize(("fails", "status", "left"), [("", 0, 0), ("one", 1, 1), ("other", 1, 1)])
