@@ -60,7 +60,7 @@ struct Open {
 }
 
 /// So many ranges are kept until the program uses a device. Later ones are told of and left out.
-const MOST: usize = 1 << 16;
+const EARLY_RANGES: usize = 1 << 16;
 
 thread_local! {
     /// The ranges that this thread has pushed and not popped.
@@ -223,13 +223,13 @@ fn pass(open: &Open, ns: u64) {
     let line = format!("range\t{:#x}\t{ns:#x}\t{}\t{domain}\t{name}\n", open.begun_ns, nix::unistd::gettid());
     let Some(kmd) = current_kmd() else {
         let mut early = EARLY.lock();
-        if early.len() < MOST {
+        if early.len() < EARLY_RANGES {
             early.push(line);
         } else {
             static TOLD: AtomicBool = AtomicBool::new(false);
             if !TOLD.swap(true, Ordering::Relaxed) {
                 tegrarm_output::say(&format!(
-                    "NVTX: only the first {MOST} ranges before the first use of a device are kept"
+                    "NVTX: only the first {EARLY_RANGES} ranges before the first use of a device are kept"
                 ));
             }
         }

@@ -20,7 +20,7 @@ use tegrarm_lock::Mutex;
 static AT_EXIT: OnceBox<(u32, Arc<Profile>, PathBuf)> = OnceBox::new();
 
 /// So many pieces of work of each kind are kept. Others are counted.
-const MOST: usize = 1 << 19;
+const PIECES: usize = 1 << 19;
 
 /// What is known of a board before it does anything.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl<T> Default for Kept<T> {
 
 impl<T> Kept<T> {
     fn add(&mut self, piece: T) {
-        if self.list.len() < MOST {
+        if self.list.len() < PIECES {
             self.list.push(piece);
         } else {
             self.left_out += 1;

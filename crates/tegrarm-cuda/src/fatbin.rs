@@ -22,7 +22,7 @@ const KIND_ELF: u16 = 2;
 const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
 /// No image is larger: libtegrarm's TEGRARM_IMAGE_SIZE.
-const MOST: u64 = 1 << 30;
+const IMAGE_BYTES: u64 = 1 << 30;
 
 /// What this GPU takes of an image.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ fn elf_size(image: Ptr<c_void>) -> Answer<usize> {
     let (programs, sections) = (long(0x20)?, long(0x28)?);
     let (program_count, section_size, section_count) = (half(0x38)?, half(0x3A)?, half(0x3C)?);
     let mut end = (programs + 56 * program_count).max(sections + section_size * section_count);
-    if sections > MOST || programs > MOST || section_size < 64 {
+    if sections > IMAGE_BYTES || programs > IMAGE_BYTES || section_size < 64 {
         fail!(CUDA_ERROR_INVALID_IMAGE, "the ELF file has its sections at {sections:#x}");
     }
     for index in 0..section_count {
@@ -119,7 +119,7 @@ fn elf_size(image: Ptr<c_void>) -> Answer<usize> {
             end = end.max(long(header + 0x18)?.saturating_add(long(header + 0x20)?));
         }
     }
-    if end > MOST {
+    if end > IMAGE_BYTES {
         fail!(CUDA_ERROR_INVALID_IMAGE, "the ELF file says that it has {end:#x} bytes");
     }
     Ok(end as usize)
@@ -131,7 +131,7 @@ fn fatbin_size(address: usize) -> Answer<usize> {
     }
     let header: u16 = at::<u16>(address + 6).get("the fat binary")?;
     let size: u64 = at::<u64>(address + 8).get("the fat binary")?;
-    if size > MOST {
+    if size > IMAGE_BYTES {
         fail!(CUDA_ERROR_INVALID_IMAGE, "the fat binary says that it has {size:#x} bytes");
     }
     Ok(usize::from(header) + size as usize)
@@ -205,7 +205,7 @@ fn unpack(bytes: &[u8], position: usize, entry: &Entry) -> Answer<Vec<u8>> {
     let Some(data) = bytes.get(start..start.saturating_add(size as usize)) else {
         fail!(CUDA_ERROR_INVALID_IMAGE, "an entry of {size} bytes ends behind the fat binary")
     };
-    if entry.whole > MOST {
+    if entry.whole > IMAGE_BYTES {
         fail!(CUDA_ERROR_INVALID_IMAGE, "an entry says that it has {:#x} bytes", entry.whole);
     }
     if entry.flags & FLAG_ZSTD != 0 {

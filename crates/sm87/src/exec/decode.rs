@@ -6,7 +6,7 @@ use super::alu;
 use super::chains;
 use super::dispatch::lower;
 use super::env::{Env, WarpError};
-use super::image::{Fetch, Image, MOST};
+use super::image::{Fetch, Image, MOST_INSTRUCTIONS};
 use super::linear::{Makes, Part, Parts};
 use super::live::{self, Rows, Step};
 use super::lower::{Lower, Pool, Refused};
@@ -109,7 +109,7 @@ pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<
         return Some(larger);
     }
     let larger = Image::grown(roots, &image.places, fetch);
-    if larger.words.len() > MOST || larger.places.index(root).is_none() {
+    if larger.words.len() > MOST_INSTRUCTIONS || larger.places.index(root).is_none() {
         return None;
     }
     let mut cache = cache().lock();
@@ -122,7 +122,7 @@ fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
     let mut seen = BTreeSet::new();
     let mut todo = roots.to_vec();
     while let Some(mut at) = todo.pop() {
-        while seen.len() < MOST && seen.insert(at) {
+        while seen.len() < MOST_INSTRUCTIONS && seen.insert(at) {
             let Some(w) = fetch(at) else { break };
             let Some(row) = isa::lookup(w) else { break };
             todo.extend(row.distance(w).map(|far| at + far));
@@ -144,7 +144,7 @@ impl Image {
     fn grown(roots: Vec<i64>, earlier: &Places, fetch: &mut Fetch<'_>) -> Image {
         let mut all = reachable(&roots, fetch);
         all.extend(earlier.all().flatten());
-        let places = Places::of(&all, MOST);
+        let places = Places::of(&all, MOST_INSTRUCTIONS);
         let words = places.all().map(|place| fetch(place?).map(Word::unscheduled)).collect();
         let mut image = Image {
             entry: places.index(0).unwrap_or(0),
@@ -238,7 +238,7 @@ impl Image {
         let special = (entry..rows.len().min(entry + BEGINNING)).find(special).unwrap_or(rows.len());
         let before = (entry..special).rev().take_while(|at| part(*at).is_some()).count();
         let first = special - before;
-        let parts: Vec<_> = (first..).map_while(part).take(opening::MOST).collect();
+        let parts: Vec<_> = (first..).map_while(part).take(opening::OPENING_PARTS).collect();
         let behind = live.get(first + parts.len()).copied().unwrap_or(Rows::ALL);
         Parts { first: first as u32, parts, behind }
     }

@@ -6,7 +6,7 @@ use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
 use super::decode;
 use super::env::{Env, Launched, WarpError, nack};
-use super::image::{Fetch, Image, MOST};
+use super::image::{Fetch, Image, MOST_INSTRUCTIONS};
 use super::mem::Tlb;
 use super::observe::Observer;
 use super::programs::Programs;
@@ -196,7 +196,7 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<Arc<Image>, SmFault> {
     let sm = env.cta.sm;
     let too_much = || {
         let text = format!(
-            "jump to {at:#x}: the kernel at {code:#x} would have more than {MOST} instructions with the code there"
+            "jump to {at:#x}: the kernel at {code:#x} would have more than {MOST_INSTRUCTIONS} instructions with the code there"
         );
         let record = ErrorRegisters { global_esr: 0, warp_esr: WarpError::PcOverflow as u32, pc: at };
         SmFault::Warp { record, sm, text, site: None }

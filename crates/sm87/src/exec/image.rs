@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 /// The most instructions that an image may have.
-pub(super) const MOST: usize = 1 << 19;
+pub(super) const MOST_INSTRUCTIONS: usize = 1 << 19;
 
 /// The decoded code that is reached from an entry point.
 pub struct Image {

@@ -27,7 +27,7 @@ use crate::word::Word;
 use std::ops::Range;
 
 /// The most instructions of an opening. It is much less than a slice has.
-pub(super) const MOST: usize = 160;
+pub(super) const OPENING_PARTS: usize = 160;
 /// It is worth the effort in a grid of so many warps.
 pub(super) const WORTH: u64 = 192;
 
