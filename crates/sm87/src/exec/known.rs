@@ -4,6 +4,7 @@
 //! chain that the same lanes of the same warp execute, as long as no instruction jumps. So a jump and the start of a CTA make
 //! the engine forget everything.
 
+use super::host::{self, LINE};
 use super::uop::Uop;
 use super::warp::Warp;
 
@@ -112,10 +113,18 @@ pub(crate) struct Chain {
     offset: i64,
     found: Found,
     layout: Layout,
+    /// How far behind the access is the memory that the host should fetch meanwhile. 0 means that nobody knows.
+    ahead: isize,
 }
 
+/// In a loop over an array, a warp's next access is as far from this one as this one is from the last. The host finds that out by itself
+/// only if the accesses are near each other, and a loop has so few instructions that one access ahead would be too late.
+const TURNS_AHEAD: isize = 4;
+/// The shortest and the longest distance of two accesses, in bytes, for which the host is told.
+const STRIDES: std::ops::Range<usize> = 512..1 << 24;
+
 impl Chain {
-    const NONE: Chain = Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, layout: Layout::NONE };
+    const NONE: Chain = Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, layout: Layout::NONE, ahead: 0 };
 
     /// The places of the lanes of the load `u`, if this chain tells them.
     #[inline(always)]
@@ -155,8 +164,21 @@ impl Chain {
     /// Keeps what was found out for a load.
     #[inline(always)]
     pub(super) fn keep(&mut self, w: &Warp, u: &Uop, lanes: u32, found: Found) {
-        (self.warp, self.first, self.lanes) = (w.index, u.at - u32::from(u.aux), lanes);
-        (self.offset, self.found) = (offset(u), found);
+        let (first, offset) = (u.at - u32::from(u.aux), offset(u));
+        let again = self.warp == w.index && self.first == first && self.offset == offset;
+        let stride = (found.first as isize).wrapping_sub(self.found.first as isize);
+        self.ahead = if again && STRIDES.contains(&stride.unsigned_abs()) { TURNS_AHEAD * stride } else { 0 };
+        (self.warp, self.first, self.lanes) = (w.index, first, lanes);
+        (self.offset, self.found) = (offset, found);
+    }
+
+    /// Lets the host fetch what the next turns of a loop will load, if this load of `len` bytes a lane is in one.
+    #[inline(always)]
+    pub(super) fn fetch_ahead(&self, places: Places<'_>, len: u32) {
+        if self.ahead != 0 && places.layout.how == Pattern::Row {
+            let p = places.of(0).wrapping_offset(self.ahead);
+            (0..(32 * len as usize).max(LINE)).step_by(LINE).for_each(|line| host::fetch(p.wrapping_add(line)));
+        }
     }
 }
 

@@ -101,9 +101,11 @@ impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         // Loads of a chain have no condition.
-        let known = env.memory.known.of(u).places(w, u, exec, const { bytes(SIZE) });
+        let (chain, len) = (env.memory.known.of(u), const { bytes(SIZE) });
+        let known = chain.places(w, u, exec, len);
         match known.filter(|places| exec == u32::MAX && (SIZE > 4 || places.layout.how != Pattern::Scattered)) {
             Some(places) => {
+                chain.fetch_ahead(places, len);
                 // SAFETY: `find` found every lane of the chain's first load inside the extent, and `places` those of this one.
                 unsafe { load_all::<V, SIZE>(w, u, places) };
                 Flow::Next
@@ -156,6 +158,7 @@ fn load_together<V: Simd, const SIZE: u32, const ALL: bool>(w: &mut Warp, env: &
             return Flow::Together;
         }
     }
+    chain.fetch_ahead(places, len);
     // SAFETY: `find` found every lane of the chain's first load inside the extent, and `fits` those of this one.
     unsafe { load_block::<V, SIZE>(w, u, on, places) };
     Flow::Next
