@@ -9,7 +9,9 @@ import pytest
 
 from tegrarm.rm import RmError
 
+# How many places the threads share. With one, all lanes of a warp have the same place.
 SLOTS = 12
+ONE = 1
 THREADS = 96
 # Letters of inline assembly, and C types, by the digits of a PTX type.
 LETTERS = {
@@ -61,10 +63,10 @@ def kernel(op, ty, place, keeps, order=".relaxed", scope=".gpu"):
         text = f'asm volatile("{instruction} [%0], %1;" :: {operands} : "memory");'
     named = name(op, ty, place, keeps, *(x[1:] for x in (order, scope) if (order, scope) != (".relaxed", ".gpu")))
     return f"""
-extern "C" __global__ void {named}({c} *memory, const {c} *values, const {c} *others, {c} *olds) {{
+extern "C" __global__ void {named}({c} *memory, const {c} *values, const {c} *others, {c} *olds, int slots) {{
     __shared__ {c} shared[{SLOTS}];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    {c} value = values[i], other = others[i], found = value, *at = {"shared" if where == "shared" else "memory"} + i % {SLOTS};
+    {c} value = values[i], other = others[i], found = value, *at = {"shared" if where == "shared" else "memory"} + i % slots;
     if (threadIdx.x < {SLOTS}) shared[threadIdx.x] = memory[threadIdx.x];
     __syncthreads();
     asm volatile("" : "+l"(at));
@@ -107,10 +109,10 @@ def apply(op, ty, old, value, other):
     }[op.split(".")[0]]()
 
 
-def inputs(op, ty, count):
+def inputs(op, ty, count, slots):
     """What memory holds at first, and each thread's operands. Sums are exact in any order, and grow, so that no value comes twice."""
     store, draw = LETTERS[width(ty)][2], numpy.random.default_rng(int(width(ty)) + len(op))
-    slot, turn = numpy.arange(count) % SLOTS, numpy.arange(count) // SLOTS
+    slot, turn = numpy.arange(count) % slots, numpy.arange(count) // slots
     memory, values, others = (draw.integers(0, numpy.iinfo(store).max, n, store, endpoint=True) for n in (SLOTS, count, count))
     if ty.startswith("f"):
         kind = {"f16": numpy.float16, "f16x2": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}[ty]
@@ -127,7 +129,7 @@ def inputs(op, ty, count):
         # A thread waits for what another one leaves, or for something that never comes.
         chain = draw.permutation(1 << 15)[:count].astype(store)
         others = chain
-        before = numpy.concatenate([memory, chain])[: count]
+        before = numpy.concatenate([memory[:slots], chain])[: count]
         values = numpy.where(turn % 5 == 4, ~before, before)
     return memory, values.astype(store), others.astype(store)
 
@@ -145,13 +147,13 @@ def check(op, ty, first, last, values, others, found):
     assert now == int(last), f"{op}.{ty}: {int(last):#x} is left, not {now:#x}"
 
 
-def run(gpu, cubin, op, ty, place, keeps, *more):
+def run(gpu, cubin, op, ty, place, keeps, *more, slots=SLOTS):
     blocks = 1 if PLACES[place][0] == "shared" else 2
-    memory, values, others = inputs(op, ty, blocks * THREADS)
+    memory, values, others = inputs(op, ty, blocks * THREADS, slots)
     last, olds = memory.copy(), numpy.zeros_like(values)
-    gpu.launch(gpu.kernel(cubin, name(op, ty, place, keeps, *more)), blocks, THREADS, last, values, others, olds)
-    for slot in range(SLOTS):
-        mine = slice(slot, None, SLOTS)
+    gpu.launch(gpu.kernel(cubin, name(op, ty, place, keeps, *more)), blocks, THREADS, last, values, others, olds, numpy.int32(slots))
+    for slot in range(slots):
+        mine = slice(slot, None, slots)
         if keeps:
             check(op, ty, memory[slot], last[slot], values[mine], others[mine], olds[mine])
         else:
@@ -169,6 +171,7 @@ def test_every_operation_type_and_space(gpu, way, place):
         for keeps in (True, False):
             if where == place and (keeps or op not in EXCHANGES):
                 run(gpu, cubin, op, ty, place, keeps)
+                run(gpu, cubin, op, ty, place, keeps, slots=ONE)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -124,7 +124,8 @@ const TURNS_AHEAD: isize = 4;
 const STRIDES: std::ops::Range<usize> = 512..1 << 24;
 
 impl Chain {
-    const NONE: Chain = Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, layout: Layout::NONE, ahead: 0 };
+    const NONE: Chain =
+        Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, layout: Layout::NONE, ahead: 0 };
 
     /// The places of the lanes of the load `u`, if this chain tells them.
     #[inline(always)]

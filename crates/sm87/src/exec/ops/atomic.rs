@@ -7,7 +7,7 @@ use super::memory::{
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::{Dst, Src, pred};
-use crate::exec::uop::{Flow, Handlers, Uop};
+use crate::exec::uop::{Flow, Handler, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::is_wide;
 use sm87_num::atomic::{Atomic, Op, Type, arrive, compare_and_swap};
@@ -64,6 +64,25 @@ unsafe fn change(p: *mut u8, len: u32, how: Change) -> u64 {
     }
 }
 
+/// The same for memory that no other thread uses.
+///
+/// # Safety
+/// As for [`change`], and only this thread uses the bytes.
+unsafe fn change_own(p: *mut u8, len: u32, how: Change) -> u64 {
+    // SAFETY: whoever calls says so.
+    unsafe {
+        if len == 8 {
+            let old = p.cast::<u64>().read();
+            p.cast::<u64>().write(how.of(old));
+            old
+        } else {
+            let old = p.cast::<u32>().read();
+            p.cast::<u32>().write(how.of(old.into()) as u32);
+            old.into()
+        }
+    }
+}
+
 fn operation(u: &Uop) -> Option<Atomic> {
     Atomic::from_bits(u32::from(u.aux) & 15, u32::from(u.aux) >> TYPE & 7)
 }
@@ -86,9 +105,26 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     // In a compare-and-swap the operand C is the new value. In other operations it is a uniform offset.
     let offset = if cas { 0 } else { w.get64(u.c, 0) };
     let va = if shared { [0; 32] } else { addresses(w, u, offset) };
+    let operation = operation(u);
+    if let Some(how) = operation.filter(|_| !shared && !cas && u.aux & ARRIVE == 0)
+        && let Some(at) = one_place(&va, exec).filter(|at| at % u64::from(len) == 0)
+        && let Target::Memory(p) = if u.aux & GENERIC != 0 {
+            generic_target(env, u, at, len, spaces(u))
+        } else {
+            global_target(env, u, at, len)
+        }
+    {
+        if wide {
+            all_at_once::<8>(w, u, exec, p, how)
+        } else {
+            all_at_once::<4>(w, u, exec, p, how)
+        }
+        w.set_pred(u.pd, exec, exec);
+        return Flow::Next;
+    }
     let mut done = 0;
     for lane in lanes(exec) {
-        let how = match operation(u) {
+        let how = match operation {
             _ if u.aux & ARRIVE != 0 => Change::Arrive,
             _ if cas => Change::Swap { compare: value(w, u.b, lane), with: value(w, u.c, lane) },
             Some(a) => Change::Apply(a, value(w, u.b, lane)),
@@ -116,7 +152,10 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             global_target(env, u, at, len)
         };
         let old = match target {
-            // SAFETY: the target is `len` writable bytes, and the address is aligned.
+            // SAFETY: the target is `len` writable bytes, and the address is aligned. Only the thread that executes a CTA uses its
+            // shared memory.
+            Target::Memory(p) if shared => unsafe { change_own(p, len, how) },
+            // SAFETY: as above, but other threads may use the target.
             Target::Memory(p) => unsafe { change(p, len, how) },
             Target::Nothing => 0,
             // The operation is not done, and the predicate tells the program so. Without a predicate the change would
@@ -137,6 +176,60 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     }
     w.set_pred(u.pd, exec, done);
     Flow::Next
+}
+
+const ADD: Atomic = match Atomic::new(Op::Add, Type::U32) {
+    Some(add) => add,
+    None => panic!("words can be added"),
+};
+
+/// The address of several lanes, if it is the same for all of them.
+fn one_place(va: &[u64; 32], on: u32) -> Option<u64> {
+    let first = va[on.trailing_zeros() as usize & 31];
+    let mut others = lanes(on & on.wrapping_sub(1)).peekable();
+    (others.peek().is_some() && others.all(|lane| va[lane as usize] == first)).then_some(first)
+}
+
+/// Sums of words in shared memory.
+fn add_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let (scale, offset) = (u.mods >> SCALE & 7, u.imm.wrapping_add(w.get(u.c, 0)));
+    for lane in lanes(exec) {
+        let at = (w.get(u.a, lane) << scale).wrapping_add(offset);
+        let Some(p) = env.memory.shared.get(at, 4).filter(|_| at % 4 == 0) else {
+            // It says what is wrong with this lane.
+            return atomic(w, env, u, exec & (u32::MAX << lane));
+        };
+        // SAFETY: `get` has found the four bytes, which are aligned. Only the thread that executes a CTA uses its shared memory.
+        let old = unsafe { change_own(p, 4, Change::Apply(ADD, w.get(u.b, lane).into())) };
+        w.put(u.d, lane, old as u32);
+    }
+    Flow::Next
+}
+
+/// A change that all lanes make to one place of global memory is one access: each lane sees what the lanes before it have left, as if
+/// they had come one after another and nobody between them.
+fn all_at_once<const LEN: u32>(w: &mut Warp, u: &Uop, exec: u32, p: *mut u8, how: Atomic) {
+    let value = |w: &Warp, lane| if LEN == 8 { w.get64(u.b, lane) } else { w.get(u.b, lane).into() };
+    let mut seen = [0; 32];
+    let mut all = |first: u64| {
+        lanes(exec).fold(first, |old, lane| {
+            seen[lane as usize] = old;
+            how.apply(old, value(w, lane))
+        })
+    };
+    let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
+    if LEN == 8 {
+        // SAFETY: `atomic` has looked `p` up for `LEN` writable bytes and has refused misaligned addresses. All who share this memory
+        // use raw pointers.
+        let _ = unsafe { AtomicU64::from_ptr(p.cast()) }.fetch_update(set, get, |old| Some(all(old)));
+    } else {
+        // SAFETY: the same holds for four bytes.
+        let _ = unsafe { AtomicU32::from_ptr(p.cast()) }.fetch_update(set, get, |old| Some(all(old.into()) as u32));
+    }
+    for lane in lanes(exec) {
+        let old = seen[lane as usize];
+        if LEN == 8 { w.put64(u.d, lane, old) } else { w.put(u.d, lane, old as u32) }
+    }
 }
 
 fn checked(op: u32, ty: u32, cas: bool) -> Result<u16, Refused> {
@@ -195,6 +288,12 @@ pub(crate) fn global(l: &mut Lower<'_>, returns: Returns) -> Result<Uop, Refused
     Ok(u)
 }
 
+/// The handler of an atomic with these fields and flags.
+fn handler(aux: u16) -> Handler {
+    // The bit says whether the word is signed.
+    if aux & !(1 << TYPE) == SHARED { add_shared } else { atomic }
+}
+
 /// ATOMS, or ATOMS.CAS if `cas` is true.
 pub(crate) fn shared(l: &mut Lower<'_>, cas: bool) -> Result<Uop, Refused> {
     let ty = l.bits(73, 2);
@@ -206,7 +305,7 @@ pub(crate) fn shared(l: &mut Lower<'_>, cas: bool) -> Result<Uop, Refused> {
     let scale = [0, 2, 3, 4][l.bits(78, 2) as usize];
     let (a, b) = (l.a(), l.reg(32, count));
     let imm = l.word.signed(40, 24) as u32;
-    let mut u = Uop { a, b, imm, mods: scale << SCALE, aux, ..l.uop(Handlers::all(atomic)) };
+    let mut u = Uop { a, b, imm, mods: scale << SCALE, aux, ..l.uop(Handlers::all(handler(aux))) };
     u.c = match (cas, l.bit(91)) {
         (true, _) => l.reg(64, count),
         (false, true) => l.ureg(64),
@@ -252,5 +351,5 @@ fn counter(l: &mut Lower<'_>, aux: u16, mods: u32) -> Result<Uop, Refused> {
     let (b, c, d) = (l.literal(1), l.ureg(64), l.dst(count));
     let pd = if aux & GENERIC != 0 { l.pdst(81) } else { pred::SINK };
     let imm = l.word.signed(40, 24) as u32;
-    Ok(Uop { d, a, b, c, imm, mods, pd, aux, ..l.uop(Handlers::all(atomic)) })
+    Ok(Uop { d, a, b, c, imm, mods, pd, aux, ..l.uop(Handlers::all(handler(aux))) })
 }
