@@ -170,8 +170,20 @@ ARM_SAMPLE := device:: hostobj:: replay:: barrier::
 # The reference of some tests is tinygrad's CPU device, which needs a clang, or C++: the compiler that we link with will do for both.
 CLANG := $(if $(and $(shell command -v clang),$(shell command -v c++)),,$(ZIG)/.installed)
 STAND_IN := $(if $(shell command -v clang),,TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" CC="$(CURDIR)/python/tests/cc_without_clang.sh")
+# Numba for a sample of its own tests, beside the compilers of CUDA that the environment of the tests has: a fifth of what `make test-cuda` fetches.
+# numba-cuda looks for the compilers in the folder of its environment.
+NUMBA_SAMPLE := $(CACHE)/numba-sample
+NUMBA_NEEDS  := numba==0.68.1 llvmlite==0.50.0 numba-cuda==0.30.4 cuda-bindings==12.9.10 cuda-core==1.2.2 cuda-pathfinder==1.9.1 \
+	nvidia-cuda-nvcc-cu12==12.9.86 filecheck==1.0.6
+$(NUMBA_SAMPLE)/.installed: python/requirements.txt | $(VENV)/.installed
+	$(PYTHON) -m venv --without-pip $(NUMBA_SAMPLE)
+	$(PY) -m $(PIP) --python $(NUMBA_SAMPLE)/bin/python install --no-deps --no-compile $(NUMBA_NEEDS)
+	cd $(NUMBA_SAMPLE)/lib/python3*/site-packages && packages="$$(cd "$(CURDIR)/$(VENV)"/lib/python3*/site-packages && pwd)" && \
+		echo "$$packages" > environment.pth && for part in cuda_nvrtc nvjitlink cuda_runtime; do ln -sfn "$$packages/nvidia/$$part" nvidia/$$part; done
+	@touch $@
+
 # Three tests at a time, because a third of their time is spent waiting.
-pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)
+pytest: build venv-pool $(TEST_TINY) $(SIM) $(CLANG) $(NUMBA_SAMPLE)/.installed
 	@$(if $(shell command -v apt-get),$(MAKE) --no-print-directory nvtop || echo "no nvtop: its test is left out",:)
 	TEGRARM_TEST_TINY="$(CURDIR)/$(TEST_TINY)" TEGRARM_TEST_ZIG="$(CURDIR)/$(ZIG)/bin/python" $(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 10 --durations-min 20 -c python/pyproject.toml --rootdir python --ignore python/tests/triton python/tests
 
@@ -192,7 +204,7 @@ $(CACHE)/sample/.installed: python/requirements-demo.txt python/requirements.txt
 
 # What the suites need from the indexes of packages, which is fetched while Rust is compiled.
 .PHONY: fetch
-fetch: venv-pool $(TEST_TINY) $(SAMPLE_VENV)/.installed $(ZIG)/.installed
+fetch: venv-pool $(TEST_TINY) $(SAMPLE_VENV)/.installed $(ZIG)/.installed $(NUMBA_SAMPLE)/.installed
 
 test-releases-sample: build venv $(TEST_TINY) $(CLANG)
 	$(STAND_IN) $(PY) python/tests/run_l4t_releases.py --test-tiny "$(CURDIR)/$(TEST_TINY)" --without "root suite" r39

@@ -59,8 +59,8 @@ def test_a_program_that_clang_compiled(python, program: pathlib.Path, name: str)
 
 
 def test_a_sample_of_numbas_own_tests(python) -> None:
-    if not (numba := ROOT / ".cache/numba-cuda/bin/python").exists():
-        pytest.skip("`make test-cuda` downloads Numba")
+    if not (numba := ROOT / ".cache/numba-sample/bin/python").exists():
+        pytest.skip("`make pytest` downloads Numba")
     command = [str(numba), "python/suite/numbas.py", "-n", "1", "cudadrv.test_events", "cudapy.test_sync"]
     said = python(["-m", "tegrarm", "run", "--cuda", "--", *command], env={"TEGRARM_LOG": "off"})
     assert "0 fail here, 0 fail and are not listed: 100.0 %" in said and int(said.split("numba-cuda: ")[1].split()[0]) > 10, said
