@@ -37,14 +37,25 @@ pub(crate) struct Layout {
     pub least: u32,
     pub most: u32,
     /// Bit `i` describes the vector of lanes from `i` on. In `same` it says that all of these lanes have one number. In `again`
-    /// it says that they have the same numbers as the vector before.
+    /// it says that they have the same numbers as the vector before. In `rows` it says that they follow each other without a gap.
     pub same: u32,
     pub again: u32,
+    pub rows: u32,
 }
 
 impl Layout {
-    pub(crate) const NONE: Layout =
-        Layout { lanes: 0, len: 0, first: 0, at: [0; 32], how: Pattern::Same, least: 0, most: 0, same: 0, again: 0 };
+    pub(crate) const NONE: Layout = Layout {
+        lanes: 0,
+        len: 0,
+        first: 0,
+        at: [0; 32],
+        how: Pattern::Same,
+        least: 0,
+        most: 0,
+        same: 0,
+        again: 0,
+        rows: 0,
+    };
 
     /// The least and the greatest number if that of the first active lane is `first`.
     #[inline(always)]

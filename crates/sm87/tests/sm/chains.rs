@@ -91,7 +91,7 @@ fn places() -> impl Strategy<Value = Vec<i64>> {
     let anywhere = prop::collection::vec(1..252i64, 32).prop_map(|all| all.into_iter().map(|n| 16 * n).collect());
     let row = (1..50i64, prop::sample::select(vec![4i64, 8, 16, 64]))
         .prop_map(|(first, step)| (0..32).map(|lane| 16 * first + step * lane).collect());
-    let matrix = (1..50i64, prop::sample::select(vec![0i64, 16, 64]), prop::sample::select(vec![0i64, 16, 256]))
+    let matrix = (1..50i64, prop::sample::select(vec![0i64, 4, 16, 64]), prop::sample::select(vec![0i64, 16, 256]))
         .prop_map(|(first, x, y)| (0..32).map(|lane| 16 * first + x * (lane % 8) + y * (lane / 8)).collect());
     let edge = prop::collection::vec(0..256i64, 32).prop_map(|all| all.into_iter().map(|n| 16 * n).collect());
     let odd = prop::collection::vec(2..1000i64, 32).prop_map(|all| all.into_iter().map(|n| 4 * n).collect());

@@ -30,6 +30,12 @@ enum Place {
 enum Layout {
     Row(u32),
     Same(u32),
+    /// So many lanes have a row, or one place if the step is 0, and the next ones begin elsewhere.
+    Rows {
+        lanes: u32,
+        step: u32,
+        firsts: Vec<u32>,
+    },
     Scattered(Vec<Place>),
 }
 
@@ -42,7 +48,10 @@ fn layouts() -> impl Strategy<Value = Layout> {
         bad.into_iter().for_each(|(lane, place)| places[lane] = place);
         Layout::Scattered(places)
     });
+    let rows = (prop::sample::select(vec![4, 8, 16, 12]), 0..2u32, prop::collection::vec(any::<u32>(), 8))
+        .prop_map(|(lanes, step, firsts)| Layout::Rows { lanes, step, firsts });
     prop_oneof![
+        rows,
         any::<u32>().prop_map(Layout::Row),
         any::<u32>().prop_map(Layout::Same),
         prop::collection::vec(aligned, 32).prop_map(Layout::Scattered),
@@ -68,6 +77,9 @@ impl Addresses {
         let at = (0..32u32).map(|lane| match layout {
             Layout::Row(n) => base + u64::from(n % (slots - 31) + lane) * size as u64,
             Layout::Same(n) => base + aligned(*n),
+            Layout::Rows { lanes, step, firsts } => {
+                base + aligned(firsts[(lane / lanes) as usize] % (slots - 31) + step * (lane % lanes))
+            }
             Layout::Scattered(places) => match places[lane as usize] {
                 Place::Aligned(n) => base + aligned(n),
                 Place::Any(n) => base + u64::from(n % (BYTES - 16) as u32),

@@ -106,7 +106,7 @@ pub(super) fn arrange<V: Simd, const SIZE: u32>(
     if bad.any() || layout.least < bounds.least || layout.most > bounds.most {
         return None;
     }
-    (layout.lanes, layout.same, layout.again) = (on, alike, again);
+    (layout.lanes, layout.same, layout.again, layout.rows) = (on, alike, again, 0);
     layout.how = if !same.any() {
         Pattern::Same
     } else if !row.any() {
@@ -114,7 +114,24 @@ pub(super) fn arrange<V: Simd, const SIZE: u32>(
     } else {
         Pattern::Scattered
     };
+    if SIZE == 4 && V::LANES > 1 && layout.how == Pattern::Scattered {
+        pieces::<V>(layout);
+    }
     Some(())
+}
+
+/// Finds the vectors whose lanes have one word, or words in a row: a block with rows of 8 or 16 threads uses its arrays so.
+#[inline(always)]
+fn pieces<V: Simd>(layout: &mut Layout) {
+    (layout.same, layout.rows) = (0, 0);
+    // SAFETY: `STEPS` has a vector's words, and the layout has 32.
+    let steps = unsafe { V::load(const { steps(4) }.as_ptr()) };
+    for i in (0..32).step_by(V::LANES).filter(|&i| part::<V>(layout.lanes, i) == V::ALL) {
+        // SAFETY: as above.
+        let gap = unsafe { V::load(layout.at.as_ptr().add(i)) }.sub(V::splat(layout.at[i]));
+        layout.same |= u32::from(!gap.any()) << i;
+        layout.rows |= u32::from(!gap.xor(steps).any()) << i;
+    }
 }
 
 /// The vector 0, `len`, 2 · `len` and so on.
@@ -353,7 +370,11 @@ unsafe fn scattered<V: Simd, const SIZE: u32>(d: *mut u32, on: u32, places: Plac
         let mut i = 0;
         while i < 32 {
             let active = part::<V>(on, i);
-            if active != 0 {
+            if SIZE == 4 && active == V::ALL && places.layout.rows >> i & 1 != 0 {
+                V::load(places.of(i as u32).cast_const().cast()).store(d.add(i));
+            } else if SIZE == 4 && active == V::ALL && places.layout.same >> i & 1 != 0 {
+                V::splat(places.of(i as u32).cast::<u32>().read_volatile()).store(d.add(i));
+            } else if active != 0 {
                 let mut found = [0; 8];
                 let to = if active == V::ALL { d.add(i) } else { found.as_mut_ptr() };
                 for j in 0..V::LANES {
@@ -451,6 +472,16 @@ pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on
                     }
                 }
                 i += V::LANES;
+            }
+            return;
+        }
+        if SIZE == 4 && places.layout.rows != 0 {
+            let word = |lane: usize| base.add(at[lane] as usize).cast::<u32>();
+            for i in (0..32).step_by(V::LANES) {
+                match places.layout.rows >> i & 1 {
+                    0 => (i..i + V::LANES).for_each(|lane| word(lane).write_volatile(b[0].add(lane).read())),
+                    _ => V::load(b[0].add(i)).store(word(i)),
+                }
             }
             return;
         }
