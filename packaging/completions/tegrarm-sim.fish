@@ -42,7 +42,7 @@ complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l trace -d
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l without -d 'Leaves out a node, file or directory of the board, for example /dev/nvmap. May be given several times' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l deny -d 'Lets the program not open a node (EACCES). May be given several times' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l memory -d 'The board has this much memory, in MiB' -r
-complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l check -d 'Looks for errors in kernels: memory, init, race or race=strict, sync, order, divided by commas. Reports go to standard error' -r
+complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l check -d 'Looks for errors in kernels: memory, init, race or race=strict, sync, order, cpu, divided by commas. Reports go to standard error' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l schedules -d 'Runs each launch in so many other orders of blocks and warps, too, and reports results that differ, as --check order does with 4' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l seed -d 'The other orders follow from this number. It is 1 unless it is given' -r
 complete -c tegrarm-sim -n "__fish_tegrarm_sim_using_subcommand run" -l clock -d 'The time that the program sees on the GPU: host, or model, which is about what it would see on the module' -r

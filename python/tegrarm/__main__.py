@@ -110,7 +110,7 @@ SIMULATED = {
 }
 
 
-CHECKS = "look for errors in kernels: memory,init,race,race=strict,sync,order"
+CHECKS = "look for errors in kernels: memory,init,race,race=strict,sync,order,cpu"
 
 
 def simulated(args) -> None:

@@ -274,7 +274,8 @@ def spans(profile: dict) -> list[timeline.Span]:
 
 RULES = {"memory": "An access outside of a buffer, of a shared array or of a frame", "init": "The use of a value that was never written",
          "race": "Two accesses to one place that nothing orders", "sync": "A barrier that is misused",
-         "order": "A result that depends on the order of blocks and warps"}
+         "order": "A result that depends on the order of blocks and warps",
+         "cpu": "An access of the processor to a buffer that the GPU still uses"}
 
 
 def place_of(party: dict) -> dict:

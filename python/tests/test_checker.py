@@ -402,3 +402,76 @@ def test_work_of_two_queues_is_looked_at_out_of_process_too(name):
     statement, says = PAIRS[name]
     said = between(statement, TEGRARM_SIM, "run", "--check", "race=strict", "--", TEGRARM_BACKEND="nvgpu")
     assert ("race: global memory" in said) == bool(says) and "launches were checked: " in said, said
+
+
+PROCESSOR = """
+import ctypes, os, signal, sys
+import numpy as np
+import tegrarm
+
+SOURCE = '''
+extern "C" __global__ void fill(int *x) { x[threadIdx.x] = 1; }
+extern "C" __global__ void twice(int *y, const int *x) { y[threadIdx.x] = x[threadIdx.x] * 2; }
+extern "C" __global__ void signal(int *x) { x[1] = 5; __threadfence_system(); *(volatile int *)x = 7; }
+'''
+with tegrarm.Device() as device:
+    module = device.compile(SOURCE, name="processor.cu", options=["--generate-line-info"])
+    fill, twice, signals = module["fill"], module["twice"], module["signal"]
+    x, y, other = device.zeros(32, "int32"), device.zeros(32, "int32"), device.queue()
+    X, Y = (np.ctypeslib.as_array(ctypes.cast(a.pointer, ctypes.POINTER(ctypes.c_int)), (32,)) for a in (x, y))
+    device.wait()
+    exec(sys.argv[1])
+    device.wait()
+"""
+
+# What the processor does while a launch or a copy uses its buffers, and what is said of it.
+TOUCHED = {
+    "a load": ("fill[1, 32](x); X[3]",
+               r"cpu: global memory at 0x[0-9a-f]+, 12 bytes into the \d+-byte buffer at 0x[0-9a-f]+, is used by the processor and by work for "
+               r"which it has not waited\n(?s:.*)load by the processor:\n +\d+: (?s:.*)"
+               r"store of kernel fill in the default queue (by thread \(3, 0, 0\) of block \(0, 0, 0\) )?at pc .*processor\.cu:2\)\): STG"),
+    "a store": ("twice[1, 32](y, x); X[4] = 7", r"store by the processor:\n(?s:.*)load of kernel twice .*processor\.cu:3\)\): LDG"),
+    "a load behind the end": ("fill[1, 32](x)\nwhile not device.fence().done: pass\nfill[1, 32](x); fill[1, 32](y); import time; time.sleep(0.3); Y[0]",
+                              "load by the processor"),
+    "a copy": ("other.copy(y, x); Y[:] = 3", r"store by the processor:\n(?s:.*)store of a copy of 128 bytes in queue 1\n"),
+    "a wait for another queue": ("fill[1, 32](x); fill[1, 32, 0, other](y); other.wait(); X[0]", "load by the processor"),
+    "a wait": ("fill[1, 32](x); device.wait(); X[:] = 2; twice[1, 32](y, x); device.wait(); Y.sum()", None),
+    "a look": ("fill[1, 32](x); f = device.fence()\nwhile not f.done: pass\nX.sum()", None),
+    "loads of what is loaded": ("twice[1, 32](y, x); X.sum()", None),
+    "another buffer": ("fill[1, 32](x); Y[:] = 4", None),
+    "the library's own": ("fill[1, 32](x); x.numpy(); x.fill(3)", None),
+    "a number for the processor": ("signals[1, 1](x)\nwhile X[0] != 7: pass\nassert X[1] == 5", None),
+    "a system call behind a wait": ("fill[1, 32](x); device.wait(); assert os.write(os.open('/dev/null', os.O_WRONLY), X) == 128", None),
+    "a handler of the program": ("signal.signal(signal.SIGSEGV, lambda *_: None); fill[1, 32](x); X[3]", "load by the processor"),
+    "a child": ("fill[1, 32](x); child = os.fork()\nif not child: X[3]; os._exit(0)\n"
+                "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGSEGV", None),
+}
+
+
+def touched(statement, *command, checks="cpu", **environment):
+    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": checks} | environment
+    done = subprocess.run([*command, sys.executable, "-c", PROCESSOR, statement], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("name", TOUCHED)
+def test_accesses_of_the_processor_to_what_the_gpu_still_uses_are_reported(name):
+    statement, says = TOUCHED[name]
+    said = touched(statement)
+    assert re.search(says, said) if says else "launches were checked: 0 reports" in said, said
+
+
+def test_accesses_of_the_processor_are_looked_at_out_of_process_too():
+    for name in ("a load", "a wait"):
+        statement, says = TOUCHED[name]
+        said = touched(statement, TEGRARM_SIM, "run", "--check", "cpu", "--", TEGRARM_BACKEND="nvgpu")
+        assert ("cpu: global memory" in said) == bool(says) and "launches were checked: " in said, said
+
+
+def test_nobody_looks_at_the_processor_unless_it_is_asked_for():
+    statement = "fill[1, 32](x); h = [l for l in open('/proc/self/status') if l.startswith('SigCgt')]; " \
+                "print(int(h[0].split()[1], 16) >> 10 & 1, file=sys.stderr); X[3]"
+    for checks in ("", "race=strict", "cpu"):
+        said = touched(statement, checks=checks)
+        assert said.startswith("1\n" if checks == "cpu" else "0\n") and ("by the processor" in said) == (checks == "cpu"), said

@@ -16,6 +16,9 @@ const WORDS: usize = 1024;
 /// What pages know is swept when there is so much of it.
 const ROOM: usize = 1 << 14;
 
+/// The number of the queue that the processor's own accesses are.
+pub const PROCESSOR: u32 = u32::MAX;
+
 /// What has happened before: of each queue, the number of its last work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clock(BTreeMap<u32, u64>);
@@ -251,6 +254,27 @@ impl Between {
         self.ends(work, false);
     }
 
+    /// The processor has accessed the byte at a GPU address. `calls` is the number by which the program knows where it was. Whatever the GPU does
+    /// with atomics and other strong accesses may be meant to be seen by it, so that its own count as strong.
+    pub fn touched(
+        &mut self,
+        checker: &Checker,
+        work: Work,
+        (spot, va): (&Spot, u64),
+        (wrote, calls): (bool, u64),
+        table: &PageTable,
+    ) {
+        let bytes = 1 << (spot.at % 4);
+        let now = Used { pc: calls, bytes, wrote, strong: true, block: [0; 3], thread: [0; 3] };
+        let marks = [Some(Mark::of(work.time, &now)), None, None];
+        let (state, mut known) = (self.state(&spot.memory, spot.at), Known::default());
+        let (new, race) = self.becomes(&mut known, &work, state, marks);
+        let found: Vec<_> = race.into_iter().map(|(_, before)| Found { va, now, before }).collect();
+        self.set_state(&spot.memory, spot.at, new);
+        self.report(checker, &work, &found, table);
+        self.ends(work, false);
+    }
+
     /// What a launch may have learnt from others: of those that told the whole GPU something with the words at which it looked, all
     /// that happened before their ends.
     pub fn heard(&self, uses: &Uses, table: &PageTable) -> Clock {
@@ -386,20 +410,29 @@ impl Between {
             let Some((other, _)) = self.works.get(&before.time) else { continue };
             let queues = u64::from(work.queue) << 32 | u64::from(other.queue);
             let pair = [if now.pc == 0 { queues } else { now.pc }, if before.pc == 0 { queues } else { before.pc }];
-            if !checker.is_new(Place { kind: Kind::Race, program: work.code, at: pair, which: 2 }) {
+            let with_processor = work.queue == PROCESSOR || other.queue == PROCESSOR;
+            let kind = if with_processor { Kind::Cpu } else { Kind::Race };
+            let program = if work.code == 0 { other.code } else { work.code };
+            if !checker.is_new(Place { kind, program, at: pair, which: 2 }) {
                 continue;
             }
             let inside = place(table, *va).map_or_else(String::new, |place| format!(", {place},"));
-            let title = format!(
-                "global memory at {va:#x}{inside} is used by work of two queues, and no semaphore, event or wait is between them"
-            );
-            let did = |wrote: bool| if wrote { "store" } else { "load" };
-            let what = format!("{} of {}", did(now.wrote), work.what);
-            let threads = (now.pc != 0).then_some((now.block, now.thread));
-            let first = Party { what, pc: now.pc, word: instruction(table, now.pc), threads };
-            let what = format!("earlier {} of {}", did(before.wrote), other.what);
-            let second = Party { what, pc: before.pc, word: instruction(table, before.pc), threads: None };
-            checker.add(Report { kind: Kind::Race, title, parties: vec![first, second] });
+            let users = if with_processor {
+                "the processor and by work for which it has not waited"
+            } else {
+                "work of two queues, and no semaphore, event or wait is between them"
+            };
+            let title = format!("global memory at {va:#x}{inside} is used by {users}");
+            let party = |when: &str, of: &Work, wrote: bool, pc: u64| {
+                let did = if wrote { "store" } else { "load" };
+                let (by, pc) = if of.queue == PROCESSOR { ("by", 0) } else { ("of", pc) };
+                let what = format!("{when}{did} {by} {}", of.what);
+                Party { what, pc, word: instruction(table, pc), threads: None }
+            };
+            let mut first = party("", work, now.wrote, now.pc);
+            first.threads = (first.pc != 0).then_some((now.block, now.thread));
+            let second = party("earlier ", other, before.wrote, before.pc);
+            checker.add(Report { kind, title, parties: vec![first, second] });
         }
     }
 }

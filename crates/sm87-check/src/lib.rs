@@ -41,7 +41,7 @@ mod sync;
 mod trial;
 mod written;
 
-pub use between::{Between, Bytes, Clock, Spot, Uses, Work};
+pub use between::{Between, Bytes, Clock, PROCESSOR, Spot, Uses, Work};
 pub use outcome::{Difference, Outcome, Results};
 pub use report::{Checker, Checks, Kind, Party, Report};
 

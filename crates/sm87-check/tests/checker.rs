@@ -14,7 +14,7 @@ fn checked(launch: &Launch, checker: &Arc<Checker>) -> RunStats {
     run_observed(launch, &[&Watch::new(checker)]).expect("no fault")
 }
 
-const EVERYTHING: Checks = Checks { memory: true, init: true, race: true, strict: false, sync: true };
+const EVERYTHING: Checks = Checks { memory: true, init: true, race: true, strict: false, sync: true, silent: false };
 
 /// The kinds of the reports about z = x + y, where each buffer has `len` floats and the program is told that there are `count`. Only
 /// if `written` is true, x and y were written before.

@@ -6,9 +6,10 @@
 //! whose waits nobody tells, it knows whatever has ended. Where it is not known who has told what, everything counts as told, so that
 //! races are missed, and none is reported that is none.
 
+use super::profile::Profile;
 use super::semaphore::{Condition, Release};
 use sm87::Launch;
-use sm87_check::{Between, Bytes, Checker, Clock, Spot, Watch, Work};
+use sm87_check::{Between, Bytes, Checker, Clock, PROCESSOR, Report, Spot, Watch, Work};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tegra_hw::{HostNews, HwChannel};
@@ -79,9 +80,15 @@ impl Queues {
     }
 
     /// A channel can run from now on.
-    pub(crate) fn opens(self: &Arc<Queues>, channel: &Arc<HwChannel>) {
-        let all = self.clone();
-        channel.tsg.gpu.names.listen(Box::new(move |process, news| all.hears(process, news)));
+    pub(crate) fn opens(self: &Arc<Queues>, channel: &Arc<HwChannel>, profile: Option<&Arc<Profile>>) {
+        let (all, profile) = (self.clone(), profile.cloned());
+        let hears = move |process, news: HostNews<'_>| {
+            let Some((channel, found)) = all.hears(process, news) else { return };
+            // Who writes the profile names a copy's reports alike: they are about no launch that has just ended.
+            let tell = |profile: Arc<Profile>| found.iter().for_each(|report| profile.reported(report, &channel, 0));
+            profile.clone().into_iter().for_each(tell);
+        };
+        channel.tsg.gpu.names.listen(Box::new(hears));
         self.channels.lock().push(channel.clone());
         let mut known = self.known.lock();
         let (clock, name) = (known.host.clone(), format!("channel {}", channel.id).into());
@@ -104,11 +111,11 @@ impl Queues {
         }
     }
 
-    /// A program tells what its processor does.
-    fn hears(&self, process: i32, news: HostNews<'_>) {
+    /// A program tells what its processor does. The result is a channel of it, and what was found.
+    fn hears(&self, process: i32, news: HostNews<'_>) -> Option<(Arc<HwChannel>, Vec<Report>)> {
         let token = news.token();
         let is_it = |channel: &&Arc<HwChannel>| channel.token() == token && channel.tsg.process == process;
-        let Some(channel) = self.channels.lock().iter().find(is_it).cloned() else { return };
+        let channel = self.channels.lock().iter().find(is_it).cloned()?;
         let mut known = self.known.lock();
         match news {
             HostNews::Queue { progress, name, .. } => {
@@ -116,7 +123,13 @@ impl Queues {
             }
             HostNews::Gives { end, .. } => known.gives(token, end, true),
             HostNews::Waited { number, .. } => known.waited(token, number),
+            HostNews::Touched { va, wrote, calls, .. } => {
+                known.touched(&self.checker, &channel.space.table(), va, (wrote, calls));
+                let found = super::checks::publish(&self.checker, &channel.tsg.gpu);
+                return Some((channel, found));
+            }
         }
+        None
     }
 
     /// A doorbell was found while the channel's ring has entries up to the one before `end`.
@@ -157,8 +170,9 @@ impl Queues {
         let mut known = self.known.lock();
         let (token, mut heard) = (channel.token(), known.between.heard(&uses, &launch.table));
         if uses.tells_host {
-            // The processor may have given work meanwhile because of what it was told.
+            // The processor may have given work meanwhile because of what it was told, and what it has accessed may have been left to it.
             heard.join(&known.ended);
+            heard.learn(PROCESSOR, known.host.of(PROCESSOR).unwrap_or_default());
         }
         let Some(of) = known.queues.get_mut(&token) else { return };
         of.clock.join(&heard);
@@ -248,6 +262,16 @@ impl Known {
             Some((_, clock)) => self.host.join(clock),
             None => self.host.join(&of.clock),
         }
+    }
+
+    /// The processor has accessed a byte without having waited for all that it has given.
+    fn touched(&mut self, checker: &Checker, table: &PageTable, va: u64, (wrote, calls): (bool, u64)) {
+        let Some(spot) = Spot::of(table, va) else { return };
+        self.time += 1;
+        self.host.learn(PROCESSOR, self.time);
+        let (clock, what) = (self.host.clone(), format!("the processor (calls {calls})"));
+        let work = Work { queue: PROCESSOR, time: self.time, clock, what, code: 0 };
+        self.between.touched(checker, work, (&spot, va), (wrote, calls), table);
     }
 
     fn releases(&mut self, queue: u32, key: (usize, u64), payload: u64, (combines, is_stamp): (bool, bool)) {

@@ -37,8 +37,9 @@ impl Reports {
     /// The checker that a GPU gets, if anything is to be looked for. It has the last word when the process ends.
     /// If it has found something, a process that has it in itself and ends well ends with `status`, if that is not 0.
     pub fn of(checks: Checks, status: u8) -> Option<Arc<Reports>> {
-        let Checks { memory, init, race, strict, sync, order: _ } = checks;
-        let checker = Arc::new(Checker::new(sm87_check::Checks { memory, init, race, strict, sync }));
+        let Checks { memory, init, race, strict, sync, order: _, cpu } = checks;
+        let (silent, race, strict) = (cpu && !race, race || cpu, strict || cpu);
+        let checker = Arc::new(Checker::new(sm87_check::Checks { memory, init, race, strict, sync, silent }));
         let (launches, stopped, status) = (AtomicU64::new(0), AtomicU64::new(0), status.into());
         let queues = strict.then(|| Queues::new(&checker));
         let reports = || Arc::new(Reports { checker, launches, stopped, status, hw: OnceLock::new(), queues });
@@ -72,9 +73,7 @@ impl Reports {
     /// Reports wait for a reader from now on. They are also the result.
     pub(crate) fn publish(&self, hw: &Arc<HwGpu>) -> Vec<Report> {
         let hw = self.hw.get_or_init(|| hw.clone());
-        let reports = self.checker.take();
-        reports.iter().for_each(|report| hw.checks.note(line(report)));
-        reports
+        publish(&self.checker, hw)
     }
 
     /// How many reports there were so far.
@@ -110,15 +109,21 @@ impl Reports {
             let _ = if count > 0 { write!(text, "; {what}") } else { Ok(()) };
         }
         text.push('\n');
-        if self.checker.checks().strict {
-            let bytes = self.checker.most_bytes();
-            let _ = writeln!(
-                text,
-                "tegrarm-check: race=strict kept the accesses of a launch in up to {bytes} bytes of the host"
-            );
+        let checks = self.checker.checks();
+        if checks.strict {
+            let (bytes, who) = (self.checker.most_bytes(), if checks.silent { "cpu" } else { "race=strict" });
+            let _ =
+                writeln!(text, "tegrarm-check: {who} kept the accesses of a launch in up to {bytes} bytes of the host");
         }
         text
     }
+}
+
+/// What a checker has found waits for a reader from now on. It is also the result.
+pub(crate) fn publish(checker: &Checker, hw: &HwGpu) -> Vec<Report> {
+    let reports = checker.take();
+    reports.iter().for_each(|report| hw.checks.note(line(report)));
+    reports
 }
 
 /// Says the last word of every checker of the process, once. Returns how many mistakes were found.

@@ -79,7 +79,7 @@ impl Core {
         let context = self.contexts.of(hw.tsg.id, hw.veid);
         self.retired.lock().remove(&hw.token());
         if let Some(queues) = self.queues() {
-            queues.opens(&hw);
+            queues.opens(&hw, self.config.profile.as_ref());
         }
         self.channels.write().push(Arc::new(Channel::new(hw, context)));
         self.wake();

@@ -20,11 +20,13 @@ pub struct Checks {
     pub sync: bool,
     /// Results that depend on the order of blocks and warps: each launch runs in other schedules, too.
     pub order: bool,
+    /// Accesses of the processor to memory that the GPU may still use. With it, `race` is strict.
+    pub cpu: bool,
 }
 
 impl Checks {
     /// The names of the checks.
-    pub const NAMES: [&'static str; 6] = ["memory", "init", "race", "race=strict", "sync", "order"];
+    pub const NAMES: [&'static str; 7] = ["memory", "init", "race", "race=strict", "sync", "order", "cpu"];
 
     /// Whether anything is looked for.
     pub fn any(self) -> bool {
@@ -39,6 +41,7 @@ impl Checks {
             "race=strict" => Some(&mut self.strict),
             "sync" => Some(&mut self.sync),
             "order" => Some(&mut self.order),
+            "cpu" => Some(&mut self.cpu),
             _ => None,
         }
     }
@@ -93,6 +96,8 @@ impl FromStr for Checks {
         for name in text.split(',').map(str::trim) {
             *checks.switch(name).ok_or_else(|| UnknownCheck(name.to_owned()))? = true;
         }
+        // What the processor's accesses are compared with is what `race=strict` knows of a launch.
+        checks.strict |= checks.cpu && checks.race;
         checks.race |= checks.strict;
         Ok(checks)
     }
@@ -136,11 +141,22 @@ mod tests {
         assert_eq!("".parse(), Ok(Checks::default()));
         assert_eq!("sync".parse(), Ok(Checks { sync: true, ..Checks::default() }));
         let every = Checks::NAMES.join(", ").parse::<Checks>().unwrap();
-        assert!(every.any() && every.memory && every.init && every.race && every.strict && every.sync && every.order);
-        assert_eq!(every.to_string(), "memory,init,race=strict,sync,order", "strict is a kind of race");
+        assert!(
+            every.any()
+                && every.memory
+                && every.init
+                && every.race
+                && every.strict
+                && every.sync
+                && every.order
+                && every.cpu
+        );
+        assert_eq!(every.to_string(), "memory,init,race=strict,sync,order,cpu", "strict is a kind of race");
         assert_eq!(every.to_string().parse(), Ok(every));
         let plain = "race".parse::<Checks>().unwrap();
         assert!(plain.race && !plain.strict && plain.to_string() == "race");
+        assert_eq!("race,cpu".parse::<Checks>().unwrap().to_string(), "race=strict,cpu");
+        assert_eq!("cpu".parse(), Ok(Checks { cpu: true, ..Checks::default() }));
         let error = "memory,speed".parse::<Checks>().unwrap_err();
         assert!(error.to_string().starts_with("there is no check \"speed\"; the checks are memory, "), "{error}");
     }

@@ -13,7 +13,9 @@ use tegrarm_lock::{Mutex, RwLock};
 ///
 /// `queue TOKEN PROGRESS NAME` names a channel by its token, and says at which address it leaves the number of its last submission. If
 /// `PROGRESS` is not 0, the program tells from then on when it gives work to the channel, `gives TOKEN END` with the entry of the ring
-/// behind those that it has written, and when it has waited for a number, `waited TOKEN NUMBER`.
+/// behind those that it has written, and when it has waited for a number, `waited TOKEN NUMBER`. `touched TOKEN ADDRESS WHAT CALLS` says
+/// that the processor has accessed a byte at an address of the channel's before it has waited for all work: `WHAT` is `load` or `store`, and
+/// `CALLS` is the number by which the program knows the calls that led there.
 #[derive(Debug, Default)]
 pub struct CodeNames {
     processes: RwLock<HashMap<i32, Vec<Arc<CodeModule>>>>,
@@ -60,13 +62,28 @@ pub enum HostNews<'n> {
         /// The number.
         number: u64,
     },
+    /// The processor has accessed memory while there was work for which it had not waited.
+    Touched {
+        /// A channel with the memory's address space.
+        token: u32,
+        /// The address of the first byte.
+        va: u64,
+        /// Whether it was a store.
+        wrote: bool,
+        /// The number by which the program knows the calls that led there.
+        calls: u64,
+    },
 }
 
 impl HostNews<'_> {
     /// The channel.
     pub fn token(&self) -> u32 {
-        let (HostNews::Queue { token, .. } | HostNews::Gives { token, .. } | HostNews::Waited { token, .. }) = *self;
-        token
+        match *self {
+            HostNews::Queue { token, .. }
+            | HostNews::Gives { token, .. }
+            | HostNews::Waited { token, .. }
+            | HostNews::Touched { token, .. } => token,
+        }
     }
 }
 
@@ -178,6 +195,15 @@ impl CodeNames {
                 self.tell_news(process, HostNews::Gives { token, end });
             }
             "waited" => self.tell_news(process, HostNews::Waited { token: u32::try_from(start).ok()?, number: second }),
+            "touched" => {
+                let wrote = match parts.next()? {
+                    "load" => false,
+                    "store" => true,
+                    _ => return None,
+                };
+                let (token, calls) = (u32::try_from(start).ok()?, parts.next()?.parse().ok()?);
+                self.tell_news(process, HostNews::Touched { token, va: second, wrote, calls });
+            }
             "module" => self.load(process, start, second),
             "function" => {
                 let function = Function { start, size: second, name: parts.next()?.into() };
@@ -306,10 +332,12 @@ mod tests {
         let all = heard.clone();
         names.listen(Box::new(move |process, news| all.lock().push(format!("{process} {news:?}"))));
         names.tell(7, "queue\t0x1ff\t0x2000\tthe copy queue\ngives\t0x1ff\t0x3\nwaited\t0x1ff\t0x9\n").unwrap();
+        names.tell(7, "touched\t0x1ff\t0x5000\tstore\t2\n").unwrap();
         let told = [
             "7 Queue { token: 511, progress: 8192, name: \"the copy queue\" }",
             "7 Gives { token: 511, end: 3 }",
             "7 Waited { token: 511, number: 9 }",
+            "7 Touched { token: 511, va: 20480, wrote: true, calls: 2 }",
         ];
         assert_eq!(*heard.lock(), told);
         assert_eq!((names.queue(7, 511).as_deref(), names.queue(8, 511)), (Some("the copy queue"), None));
@@ -330,6 +358,8 @@ mod tests {
             "queue\t0x1\t0x0",
             "gives\t0x1\t0x100000000",
             "waited\t0x100000000\t0x1",
+            "touched\t0x1\t0x1\tlook\t1",
+            "touched\t0x1\t0x1\tload\tx",
         ] {
             assert_eq!(names.tell(7, &format!("{bad}\n")), Err(NotUnderstood), "{bad}");
         }

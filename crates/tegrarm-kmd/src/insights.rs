@@ -68,6 +68,9 @@ pub trait Insights {
     /// Whether the kernel has a use for what the processor gives to queues and waits for.
     fn waits_wanted(&self) -> bool;
 
+    /// Whether the kernel has a use for what the processor accesses while it does not know whether the GPU is done with it.
+    fn accesses_wanted(&self) -> bool;
+
     /// Tells the kernel about GPU code, in the lines that `tegra_hw::CodeNames` describes. When this returns, the kernel knows it.
     fn tell_code(&self, lines: &str);
 
@@ -113,6 +116,10 @@ impl<K: Kmd + ?Sized> Insights for K {
 
     fn waits_wanted(&self) -> bool {
         wanted(self).is_some_and(|text| text.contains("waits"))
+    }
+
+    fn accesses_wanted(&self) -> bool {
+        wanted(self).is_some_and(|text| text.contains("accesses"))
     }
 
     fn tell_code(&self, lines: &str) {

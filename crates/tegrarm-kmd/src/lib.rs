@@ -47,6 +47,7 @@ pub mod tally;
 #[cfg(test)]
 mod testing;
 mod traced;
+pub mod watched;
 mod written;
 
 pub use device_mem::DeviceMem;

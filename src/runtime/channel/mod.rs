@@ -11,7 +11,7 @@ pub mod stamps;
 pub mod timeline;
 
 use crate::runtime::channel::profile::{Records, What};
-use crate::runtime::channel::timeline::Timeline;
+use crate::runtime::channel::timeline::{Host, Timeline};
 use crate::runtime::commands::{Commands, Engine, SUBMIT_WORDS};
 use crate::runtime::fault::diagnostics::Diagnostics;
 use crate::runtime::fault::{Watch, says_stopped};
@@ -232,8 +232,8 @@ impl Channel {
     }
 
     /// Tells the kernel how the channel is named, and from now on what it is given, if `told` says that the kernel wants to know.
-    pub fn introduce(&mut self, rm: &Arc<Rm>, name: &str, told: bool) {
-        self.timeline.introduce(rm, self.token, name, told);
+    pub fn introduce(&mut self, rm: &Arc<Rm>, host: &Arc<Host>, name: &str, told: bool) {
+        self.timeline.introduce(rm, host, (self.token, name), told);
         self.is_plain &= !told;
     }
 
@@ -445,7 +445,7 @@ impl Channel {
 
     /// The same, and before that tells who hears of submissions.
     fn give_and_tell(&mut self, entry: u64, fence: u64) -> u64 {
-        self.timeline.gives((self.put + 1) % ENTRIES);
+        self.timeline.gives(fence, (self.put + 1) % ENTRIES);
         self.give(entry, fence)
     }
 

@@ -4,9 +4,13 @@ use crate::runtime::channel::lost_work::LostWork;
 use crate::runtime::memory::place::{Place, Width};
 use crate::runtime::memory::session::Session;
 use crate::runtime::memory::{Cache, Memory};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::watched;
+use tegrarm_lock::Mutex;
 use tegrarm_rm::rm::Rm;
 use tegrarm_rm::status::{RmResult, fail};
 
@@ -27,20 +31,93 @@ struct Told {
     /// The token of the channel, which changes after a fault.
     token: AtomicU32,
     last: AtomicU64,
+    /// The device's host, which all its queues have in common.
+    host: Arc<Host>,
+}
+
+/// What the processor was told, and what it accesses meanwhile if somebody wants to know that.
+#[derive(Default)]
+pub struct Host {
+    /// Whether it matters what the processor accesses.
+    accesses: bool,
+    /// The submissions that the processor has given to each timeline and seen end, by the timeline's address.
+    queues: Mutex<BTreeMap<u64, Seen>>,
+}
+
+/// The last submission that was given, and the last one of which the processor knows that it has ended.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    given: u64,
+    ended: u64,
+}
+
+impl Host {
+    /// The host of a device.
+    pub fn new(accesses: bool) -> Arc<Host> {
+        Arc::new(Host { accesses, queues: Mutex::default() })
+    }
+
+    fn number(&self) -> u64 {
+        std::ptr::from_ref(self) as u64
+    }
+
+    /// Looks at what the processor accesses in a buffer of whose work it does not know the end, if somebody wants to know that.
+    pub fn watch(&self, memory: &Memory) -> Option<watched::Watched> {
+        let is_watched = self.accesses && memory.has_cpu() && !memory.is_borrowed() && !memory.is_reserved();
+        is_watched.then(|| watched::Watched::new(self.number(), memory.cpu(), memory.len() as usize, memory.va()))
+    }
+
+    /// What the processor has accessed so far, in lines for the kernel.
+    fn touched(&self, token: u32) -> String {
+        let mut lines = String::new();
+        for access in if self.accesses { watched::take(self.number()) } else { Vec::new() } {
+            let what = if access.wrote { "store" } else { "load" };
+            let _ = writeln!(lines, "touched\t{token:#x}\t{:#x}\t{what}\t{}", access.va, access.calls);
+        }
+        lines
+    }
+
+    /// Whether the processor knows that everything has ended that it gave.
+    fn knows_all(queues: &BTreeMap<u64, Seen>) -> bool {
+        queues.values().all(|seen| seen.ended >= seen.given)
+    }
 }
 
 impl Told {
+    /// The processor goes on with what a submission has left. Another thread that asks meanwhile goes on only when this is told.
     #[cold]
-    fn saw(&self, number: u64) {
-        if self.last.fetch_max(number, Ordering::AcqRel) < number {
-            self.tell("waited", number, "");
+    fn saw(&self, timeline: u64, number: u64) {
+        let mut queues = self.host.queues.lock();
+        if self.last.load(Ordering::Acquire) < number {
+            self.tell("waited", number);
+            self.last.store(number, Ordering::Release);
+            let seen = queues.entry(timeline).or_default();
+            seen.ended = number;
+            if self.host.accesses && Host::knows_all(&queues) {
+                watched::open(self.host.number());
+            }
         }
     }
 
-    fn tell(&self, word: &str, number: u64, name: &str) {
+    /// The processor gives a submission, which ends in front of an entry of the ring.
+    fn gives(&self, timeline: u64, submission: u64, end: u32) {
+        let mut queues = self.host.queues.lock();
+        queues.entry(timeline).or_default().given = submission;
+        if self.host.accesses {
+            watched::close(self.host.number());
+        }
+        self.tell("gives", end.into());
+    }
+
+    /// Tells what has happened, behind what the processor has accessed before.
+    fn tell(&self, word: &str, number: u64) {
         let token = self.token.load(Ordering::Acquire);
-        let name = if name.is_empty() { String::new() } else { format!("\t{name}") };
-        self.rm.tell_code(&format!("{word}\t{token:#x}\t{number:#x}{name}\n"));
+        self.rm.tell_code(&format!("{}{word}\t{token:#x}\t{number:#x}\n", self.host.touched(token)));
+    }
+
+    fn introduce(&self, progress: u64) {
+        let token = self.token.load(Ordering::Acquire);
+        self.rm.tell_code(&format!("queue\t{token:#x}\t{progress:#x}\t{}\n", self.name));
     }
 }
 
@@ -90,6 +167,9 @@ impl Timeline {
             self.lost.add(completed + 1..=last);
             number.write(Width::W8, 0, last);
         }
+        if let Some(told) = self.told.get() {
+            told.host.queues.lock().remove(&self.va());
+        }
         Ok(())
     }
 
@@ -123,9 +203,10 @@ impl Timeline {
 
     /// Tells the kernel the name of the channel with a token. If `told` is true, it is told from now on what the channel is given, and when the
     /// processor has seen how far it is.
-    pub fn introduce(&self, rm: &Arc<Rm>, token: u32, name: &str, told: bool) {
-        let new = Told { rm: rm.clone(), name: name.into(), token: AtomicU32::new(token), last: AtomicU64::new(0) };
-        new.tell("queue", if told { self.va() } else { 0 }, name);
+    pub fn introduce(&self, rm: &Arc<Rm>, host: &Arc<Host>, (token, name): (u32, &str), told: bool) {
+        let (last, host) = (AtomicU64::new(0), host.clone());
+        let new = Told { rm: rm.clone(), name: name.into(), token: AtomicU32::new(token), last, host };
+        new.introduce(if told { self.va() } else { 0 });
         if told {
             self.told.get_or_init(|| new).token.store(token, Ordering::Release);
         }
@@ -136,17 +217,17 @@ impl Timeline {
         self.told.get().is_some()
     }
 
-    /// The channel is given what is in its ring in front of an entry.
-    pub fn gives(&self, end: u32) {
+    /// The channel is given a submission, which is in its ring in front of an entry.
+    pub fn gives(&self, submission: u64, end: u32) {
         if let Some(told) = self.told.get() {
-            told.tell("gives", end.into(), "");
+            told.gives(self.va(), submission, end);
         }
     }
 
     /// Somebody gives it something from now on who does not tell that.
     pub fn tells_no_more(&self) {
         if let Some(told) = self.told.get() {
-            told.tell("queue", 0, &told.name);
+            told.introduce(0);
         }
     }
 
@@ -155,7 +236,7 @@ impl Timeline {
     pub fn has_come_to(&self, submission: u64) -> bool {
         let has = self.progress() >= submission;
         if has && let Some(told) = self.told.get() {
-            told.saw(submission);
+            told.saw(self.va(), submission);
         }
         has
     }

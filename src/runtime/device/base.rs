@@ -1,6 +1,7 @@
 //! What the queues of a device share, and the commands that prepare a channel to be one of them.
 
 use crate::runtime::channel::Channel;
+use crate::runtime::channel::timeline::Host;
 use crate::runtime::commands::Engine;
 use crate::runtime::fault::diagnostics::Diagnostics;
 use crate::runtime::launch::params::Windows;
@@ -35,6 +36,8 @@ pub struct Base {
     /// The addresses of all syncpoints. They are asked for at the first use.
     syncpoints: OnceCell<SyncpointMap>,
     diagnostics: Arc<Diagnostics>,
+    /// What the processor was told and accesses, for a kernel that wants to know it.
+    host: Arc<Host>,
 }
 
 impl Base {
@@ -55,7 +58,9 @@ impl Base {
             sass_version: (sass >> 4 & 0xf0 | sass & 0xf) as u8,
         };
         let (syncpoints, diagnostics) = (OnceCell::new(), Diagnostics::new(sizes, rm.examines_code()));
-        Ok(Base { doorbell, code: Heap::new(&session), session, profile, context, syncpoints, diagnostics })
+        let host = Host::new(diagnostics.is_checked() && rm.accesses_wanted());
+        let code = Heap::new(&session);
+        Ok(Base { doorbell, code, session, profile, context, syncpoints, diagnostics, host })
     }
 
     /// The properties of the GPU.
@@ -78,6 +83,11 @@ impl Base {
     #[inline]
     pub fn diagnostics(&self) -> &Arc<Diagnostics> {
         &self.diagnostics
+    }
+
+    /// What the processor was told and accesses.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
     }
 
     /// The device library. The first module that needs it installs it, with the memory that the module's functions need.
@@ -135,7 +145,7 @@ impl Base {
                 (_, Engine::Compute) => format!("queue {number}"),
                 (_, Engine::Copy) => format!("copy queue {number}"),
             };
-            channel.introduce(rm, &name, told);
+            channel.introduce(rm, &self.host, &name, told);
         }
     }
 

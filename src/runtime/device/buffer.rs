@@ -115,7 +115,8 @@ impl Device {
         self.buffer(Memory::reserve(self.session(), size).during(|| format!("{size} bytes of addresses"))?)
     }
 
-    fn buffer(self: &Arc<Device>, memory: Memory) -> RmResult<Arc<Buffer>> {
+    fn buffer(self: &Arc<Device>, mut memory: Memory) -> RmResult<Arc<Buffer>> {
+        memory.watch(self.base().host().watch(&memory));
         let len = memory.len();
         if !memory.is_reserved() {
             self.base().diagnostics().known().made(memory.va(), len);

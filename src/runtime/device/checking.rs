@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
 use tegrarm_images::cubin::Cubin;
+use tegrarm_kmd::watched;
 use tegrarm_output::Stderr;
 use tegrarm_rm::rm::profile::CodeWanted;
 
@@ -62,7 +63,20 @@ fn told(at: u64, cubin: &Cubin, wanted: CodeWanted) -> String {
 
 /// A line of the kernel, whose parts are divided by tabs, as people read it.
 fn readable(line: &str, known: &AddressMap) -> String {
-    format!("tegrarm-check: {}\n", with_places(line, known).replace('\t', "\n    "))
+    let parts = with_places(line, known);
+    let parts: Vec<_> = parts.split('\t').map(with_calls).collect();
+    format!("tegrarm-check: {}\n", parts.join("\n    "))
+}
+
+/// A part of a report, with the calls that led to an access of the processor in the place of their number.
+fn with_calls(part: &str) -> String {
+    const CALLS: &str = " (calls ";
+    let found = part.strip_suffix(')').and_then(|part| part.rsplit_once(CALLS));
+    let Some((before, number)) = found else { return part.to_owned() };
+    match number.parse().ok().and_then(watched::calls) {
+        Some(calls) => calls.to_string().lines().fold(format!("{before}:"), |text, line| text + "\n        " + line),
+        None => before.to_owned(),
+    }
 }
 
 #[cfg(test)]

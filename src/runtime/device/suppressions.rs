@@ -59,8 +59,8 @@ fn parse(text: &str) -> Result<Vec<Suppression>, String> {
 /// The known report that the lines between two braces describe.
 fn one(lines: &[&str]) -> Result<Suppression, String> {
     let [_, kind, places @ ..] = lines else { return Err("a name and a kind are missing".to_owned()) };
-    if !["memory", "init", "race", "sync", "order", "*"].contains(kind) {
-        return Err(format!("{kind:?} is no kind of report: memory, init, race, sync, order, or * for all"));
+    if !["memory", "init", "race", "sync", "order", "cpu", "*"].contains(kind) {
+        return Err(format!("{kind:?} is no kind of report: memory, init, race, sync, order, cpu, or * for all"));
     }
     let mut known = Suppression { kind: (*kind).to_owned(), ..Suppression::default() };
     for place in places {

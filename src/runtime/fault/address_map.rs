@@ -1,6 +1,6 @@
 //! The code and the buffers of a device, by address. They tell what is, or was, at an address whose access failed.
 
-use crate::runtime::fault::commas::Commas;
+use crate::runtime::fault::text::Commas;
 use std::backtrace::Backtrace;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Display, Formatter};

@@ -1,7 +1,6 @@
 //! Waiting for the GPU, and the faults that stop it.
 
 pub mod address_map;
-pub mod commas;
 pub mod diagnostics;
 pub mod text;
 

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use tegrarm_abi::rm::alloc::*;
 use tegrarm_abi::rm::classes::*;
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::watched::{self, Watched};
 use tegrarm_rm::rm::{DmaRequest, MapRequest, MemoryRequest};
 use tegrarm_rm::status::{RmResult, fail};
 use zerocopy::FromZeros;
@@ -80,6 +81,8 @@ pub struct Memory {
     borrowed: bool,
     /// What it is made of, if it is not one memory object.
     made_of: MadeOf,
+    /// Looks at what the processor accesses in it, if somebody wants to know.
+    watched: Option<Watched>,
 }
 
 /// What the memory of a buffer is made of.
@@ -151,7 +154,8 @@ impl Memory {
 
     /// Owns the memory object. From here on `Drop` undoes all steps, because freeing memory removes its mappings.
     fn of(session: &Arc<Session>, handle: u32, len: u64) -> Memory {
-        Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false, made_of: MadeOf::One }
+        let made_of = MadeOf::One;
+        Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false, made_of, watched: None }
     }
 
     /// Allocates `len` zeroed bytes in several pieces that lie behind each other, for a kernel that does not give them at once.
@@ -234,6 +238,11 @@ impl Memory {
         reserved.unmap(at, len)
     }
 
+    /// Has somebody look at what the processor accesses in it.
+    pub fn watch(&mut self, watched: Option<Watched>) {
+        self.watched = watched;
+    }
+
     /// Whether its memory is what is mapped at reserved addresses, and so comes and goes.
     pub fn is_reserved(&self) -> bool {
         matches!(self.made_of, MadeOf::Reserved(_))
@@ -254,7 +263,7 @@ impl Memory {
     fn while_mapped<T>(&self, offset: u64, len: u64, work: impl FnOnce() -> T) -> RmResult<T> {
         self.check(offset, len)?;
         let _kept = self.kept(offset, len)?;
-        Ok(work())
+        Ok(watched::unseen(work))
     }
 
     fn mapped(mut self, access: Access) -> RmResult<Memory> {
@@ -483,6 +492,8 @@ impl Span {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        // Something else may be mapped there afterwards.
+        self.watched = None;
         if matches!(self.made_of, MadeOf::One) {
             self.session.free(self.handle);
         }

@@ -172,6 +172,6 @@ impl Place {
     #[inline]
     pub fn copy_from(&self, from: &Place, len: usize) {
         // SAFETY: both places are mapped for `len` bytes, and the copy allows them to overlap.
-        unsafe { std::ptr::copy(from.at as *const u8, self.at as *mut u8, len) }
+        tegrarm_kmd::watched::unseen(|| unsafe { std::ptr::copy(from.at as *const u8, self.at as *mut u8, len) });
     }
 }

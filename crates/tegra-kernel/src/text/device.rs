@@ -78,8 +78,10 @@ impl Attribute {
             Attribute::Checks => kernel.board.hw.checks.take(),
             Attribute::Names => {
                 let config = &kernel.board.config;
-                let (profile, waits) = (config.profiled, config.checks.strict);
-                let more = [(profile, " lines ranges"), (waits, " waits")].map(|(on, what)| if on { what } else { "" });
+                let (profile, cpu) = (config.profiled, config.checks.cpu);
+                let waits = config.checks.strict || cpu;
+                let more = [(profile, " lines ranges"), (waits, " waits"), (cpu, " accesses")]
+                    .map(|(on, what)| if on { what } else { "" });
                 format!("functions{}\n", more.concat())
             }
         }

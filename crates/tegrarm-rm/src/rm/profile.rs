@@ -202,6 +202,11 @@ impl Rm {
         self.kmd().waits_wanted()
     }
 
+    /// Whether the kernel has a use for what the processor accesses while it does not know whether the GPU is done with it. False on a board.
+    pub fn accesses_wanted(&self) -> bool {
+        self.kmd().accesses_wanted()
+    }
+
     /// Tells the kernel about GPU code, if it has a use for that.
     pub fn tell_code(&self, lines: &str) {
         self.kmd().tell_code(lines);

@@ -125,7 +125,7 @@ struct Run {
     /// The board has this much memory, in MiB.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=MOST_MIB))]
     memory: Option<u64>,
-    /// Looks for errors in kernels: memory, init, race or race=strict, sync, order, divided by commas. Reports go to standard error.
+    /// Looks for errors in kernels: memory, init, race or race=strict, sync, order, cpu, divided by commas. Reports go to standard error.
     #[arg(long, value_name = "CHECKS")]
     check: Option<Checks>,
     /// Runs each launch in so many other orders of blocks and warps, too, and reports results that differ, as --check order does with 4.
