@@ -102,6 +102,22 @@ def edges(path: pathlib.Path) -> Iterator[tuple[str, str, int, int]]:
             calls = 0
 
 
+def own_cost(path: pathlib.Path, parts: tuple[str, ...]) -> int:
+    """The instructions that functions have executed themselves, of those whose name has one of these parts, in a file of callgrind."""
+    names, here, cost, is_call = {}, "", 0, False
+    for text in path.read_text().splitlines():
+        if found := re.match(r"fn=\((\d+)\)(?: (.*))?$", text):
+            here = names.setdefault(found[1], found[2] or "")
+        elif found := re.match(r"cfn=\((\d+)\)(?: (.*))?$", text):
+            names.setdefault(found[1], found[2] or "")
+        elif text.startswith("calls="):
+            is_call = True
+        elif found := re.match(r"[-+*\d]\S* (\d+)$", text):
+            cost += int(found[1]) if not is_call and any(part in here for part in parts) else 0
+            is_call = False
+    return cost
+
+
 def readable(name: str) -> str:
     """The parts of a mangled name. Only mangled names contain generic arguments."""
     name = re.sub(r"Cs[0-9A-Za-z]+_(?=\d)", "C", name)  # a crate, and the number that tells it from others of its name

@@ -264,20 +264,25 @@ from tinygrad import Tensor, TinyJit
 rng = np.random.default_rng(0)
 def square(n, dtype): return [Tensor(rng.standard_normal((n, n)).astype(dtype)).realize() for _ in "ab"]
 what, times = sys.argv[1], int(sys.argv[2])
-if what == "add":
-    inputs, function = [Tensor(rng.standard_normal(1 << 20).astype(np.float32)).realize() for _ in "ab"], lambda a, b: (a + b).realize()
+if what.startswith("add"):
+    n = int(what[3:] or 1 << 20)
+    inputs, function = [Tensor(rng.standard_normal(n).astype(np.float32)).realize() for _ in "ab"], lambda a, b: (a + b).realize()
+elif what.startswith("sum"):
+    inputs, function = square(int(what[3:]), "float32")[:1], lambda a: a.sum().realize()
+elif what.startswith("softmax"):
+    inputs, function = square(int(what[7:]), "float32")[:1], lambda a: a.softmax().realize()
 else:
     kind, size = what.split()
     inputs, function = square(int(size), kind), lambda a, b: (a @ b).realize()
 step = TinyJit(function)
 for _ in range(times): step(*inputs).numpy()
 """
-STATS = re.compile(r"^ +0x[0-9a-f]+ +(\d+) +(\d+) +([\d.]+)$", re.MULTILINE)
+STATS = re.compile(r"^ +0x[0-9a-f]+ +(\d+) +(\d+) +([\d.]+)(?: .*)?$", re.MULTILINE)
 
 
-def kernel(what: str, times: int) -> tuple[float, float]:
+def kernel(what: str, times: int, **env: str) -> tuple[float, float]:
     """Core seconds and warp instructions of one launch of the most expensive kernel."""
-    env = {**os.environ, "DEV": "TEGRA+NV", "TEGRARM_SIM_STATS": "1"}
+    env = {**os.environ, "DEV": "TEGRA+NV", "TEGRARM_SIM_STATS": "1", **env}
     done = subprocess.run([sys.executable, "-c", KERNELS, what, str(times)], env=env, capture_output=True, text=True, check=True)
     launches, instructions, seconds = STATS.findall(done.stderr)[0]
     return float(seconds) / int(launches), int(instructions) / int(launches)
@@ -297,6 +302,37 @@ def engine() -> None:
     sums = re.findall(r"^ +all +\d+ +\d+ +([\d.]+)$", suite.read_text(), re.MULTILINE) if suite.exists() else []
     figure = f"{sum(map(float, sums)):.1f} s" if sums else "not run here"
     line("engine time of tinygrad's test_ops, of the last make test-tinygrad", figure, "at most 45 s of one core")
+
+
+SMALL = ("add65536", "float32 64", "float16 64", "sum256", "softmax128")  # of KERNELS
+
+
+def in_turns(what: str, *settings: dict[str, str]) -> list[float]:
+    """Core seconds of a kernel under several settings, which take turns: the least of each."""
+    turns = [[kernel(what, 3, **setting)[0] for setting in settings] for _ in range(3)]
+    return [min(times) for times in zip(*turns, strict=True)]
+
+
+def checks() -> None:
+    """What the race checker costs, and the strict one beside it, on kernels of tinygrad."""
+    for what in SMALL:
+        without, race, strict = in_turns(what, {}, {"TEGRARM_SIM_CHECK": "race"}, {"TEGRARM_SIM_CHECK": "race=strict"})
+        line(f"{what}: race, race=strict against no check", f"{race / without:.1f}, {strict / without:.1f} x")
+        line("  race=strict against race", f"{strict / race:.2f} x", "at most 2 x")
+
+
+def profile() -> None:
+    """What a profile costs on kernels of tinygrad: nothing if there is none, and what the model costs, from which it is made."""
+    for what in SMALL:
+        written = {"TEGRARM_SIM_CLOCK": "model", "TEGRARM_SIM_PROFILE": str(WORK / "profile.json")}
+        without, model, profiled = in_turns(what, {}, {"TEGRARM_SIM_CLOCK": "model"}, written)
+        line(f"{what}: the model's clock, a profile against neither", f"{model / without:.2f}, {profiled / without:.2f} x")
+        line("  a profile against the model's clock", f"{profiled / model:.2f} x", "at most 1 x")
+    made = WORK / "callgrind.out"
+    tool = ["valgrind", "--fair-sched=yes", "--tool=callgrind", f"--callgrind-out-file={made}"]
+    subprocess.run([*tool, build("submit"), cubin(), "runtime"], env={**os.environ, "TEGRARM_BACKEND": "sim"}, capture_output=True, check=True)
+    own = engines.own_cost(made, ("tegra_gpu7profile", "tegra_gpu::profile", "sm87_model"))
+    line("the code of profiles and of the model without either, instructions", f"{own / 1000:.2f}", "for a launch, of a thousand; 0")
 
 
 def ratios() -> None:
@@ -363,7 +399,7 @@ def demo() -> None:
 
 FIGURES = (
     control_instructions, alloc_free_calls, latency, submit, cuda, calls, handover, frontend, devices, copies, buffers, supervised, crowd,
-    preload, engine, ratios, handlers, numba, demo,
+    preload, engine, checks, profile, ratios, handlers, numba, demo,
 )
 
 

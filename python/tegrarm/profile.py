@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterable
 from typing import Any
 
-from . import _ffi, say, sim, timeline
+from . import _ffi, say, sim, timeline, trace
 from .say import Refused
 
 TEMPLATE = pathlib.Path(__file__).with_name("profile.html")
@@ -180,7 +180,7 @@ def one(raw: dict, known: list[dict]) -> dict:
     for kernel in kernels:
         kernel["share"] = kernel["ns"] / every if every else 0
     host = ("host_begun_ns", "host_ns")
-    return {"board": raw["board"], "kernels": kernels, "launches": launches, "queues": raw["queues"],
+    return {"process": raw.get("process", 0), "board": raw["board"], "kernels": kernels, "launches": launches, "queues": raw["queues"],
             "copies": [dict(zip(("queue", "bytes", *when), copy, strict=True)) for copy in raw["copies"]],
             "waits": [{"queue": wait[0], "semaphore": hex(wait[1]), **dict(zip(host, wait[2:], strict=True))} for wait in raw["waits"]],
             "calls": [{"name": raw["names"][call[0]], "process": call[1], **dict(zip(host, call[2:], strict=True))}
@@ -192,7 +192,7 @@ def one(raw: dict, known: list[dict]) -> dict:
 def merged(profiles: list[dict]) -> dict:
     """The profiles of several processes as one."""
     whole, *others = profiles
-    for number, other in enumerate(others, 2):
+    for other in others:
         kernels, files, queues = len(whole["kernels"]), len(whole["files"]), len(whole["queues"])
         for kernel in other["kernels"]:
             for row in kernel["rows"]:
@@ -202,13 +202,14 @@ def merged(profiles: list[dict]) -> dict:
         for item in (*other["launches"], *other["copies"], *other["waits"]):
             item["queue"] += queues
         # Each process has a default queue.
-        other["queues"] = [f"{name} of process {number}" for name in other["queues"]]
+        other["queues"] = [f"{name} of process {other['process']}" for name in other["queues"]]
         for key in ("queues", "kernels", "launches", "copies", "waits", "calls", "ranges", "reports", "files"):
             whole[key] += other[key]
         whole["left_out"] = summed((whole["left_out"], other["left_out"]))
     every = sum(kernel["ns"] for kernel in whole["kernels"])
     for kernel in whole["kernels"]:
         kernel["share"] = kernel["ns"] / every if every else 0
+    del whole["process"]
     return whole
 
 
@@ -305,9 +306,7 @@ def environment(args: Any, folder: str) -> dict[str, str]:
     told = {"TEGRARM_SIM_CLOCK": args.clock or "model", **({"TEGRARM_SIM_CHECK": args.check} if args.check else {})}
     files = {"TEGRARM_SIM_PROFILE": os.path.join(folder, "%p.json"), "TEGRARM_TRACE_NAMES": os.path.join(folder, "names")}
     library = _ffi.find()
-    # NVTX, which programs mark ranges with, loads the library that this variable names.
-    marks = {"NVTX_INJECTION64_PATH": os.environ.get("NVTX_INJECTION64_PATH") or os.path.abspath(library)}
-    return {**os.environ, **told, **files, **marks, "TEGRARM_BACKEND": "sim", "TEGRARM_LIB": library}
+    return {**os.environ, **told, **files, **trace.marks(library), "TEGRARM_BACKEND": "sim", "TEGRARM_LIB": library}
 
 
 def start(args: Any, folder: str) -> int:

@@ -105,11 +105,21 @@ def channels(ioctls: list[dict]) -> dict[int, str]:
 
 
 def of_gpu(events: list[dict], used: dict[int, str], kernels: list[dict]) -> list[Span]:
-    """The GPU's work, with one track for each channel."""
+    """The GPU's work, with one track for each channel. The names of queues are events, too: each counts for what follows it and, as a channel
+    has work before it has a name, the first one for all in front of it.
+    """
     spans = []
+    names: dict[int, str] = {}
+    for event in reversed(events):
+        if event["ph"] == "M" and event["name"] == "thread_name":
+            names[event["tid"]] = event["args"]["name"]
     for event in events:
         channel = event["tid"]
-        track = f"channel {channel}" + (f" ({used[channel]})" if used.get(channel) else "")
+        if event["ph"] == "M":
+            names.update({channel: event["args"]["name"]} if event["name"] == "thread_name" else {})
+            continue
+        about = ", ".join(filter(None, (names.get(channel), used.get(channel))))
+        track = f"channel {channel}" + (f" ({about})" if about else "")
         args = dict(event.get("args", {}))
         name = event["name"]
         if event.get("cat") == "launch":
@@ -122,12 +132,18 @@ def of_gpu(events: list[dict], used: dict[int, str], kernels: list[dict]) -> lis
     return spans
 
 
+def of_ranges(events: list[dict]) -> list[Span]:
+    """The parts of their time that programs have marked (NVTX), with one track for each thread."""
+    marked = sorted((event for event in events if event.get("cat") == "range"), key=lambda event: event["ts"])
+    return [Span(f"ranges of thread {event['tid']}", event["name"], event["ts"], event["dur"], event["args"]) for event in marked]
+
+
 def build(calls: list[dict], simulator: list[dict], kernels: list[dict]) -> list[Span]:
     """Everything that is known of a run. ``simulator`` is the timeline of tegrarm-sim, and empty if there is none."""
     ioctls = sorted((e for e in simulator if e.get("cat") == "ioctl"), key=lambda e: e["ts"])
     mine = [e for e in ioctls if e["pid"] == ioctls[-1]["pid"]] if ioctls else []
-    gpu = [e for e in simulator if e["pid"] == GPU and e["ph"] != "M"]
-    spans = [*of_calls(calls, mine), *of_gpu(gpu, channels(ioctls), kernels)]
+    gpu = [e for e in simulator if e["pid"] == GPU]
+    spans = [*of_ranges(simulator), *of_calls(calls, mine), *of_gpu(gpu, channels(ioctls), kernels)]
     first = min((span.start for span in spans if span.track != "RM calls"), default=0.0)
     for span in spans:
         span.start = max(0.0, span.start - first)

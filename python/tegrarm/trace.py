@@ -10,7 +10,7 @@ import pathlib
 import sys
 from collections.abc import Iterable, Iterator
 
-from . import say, timeline
+from . import _ffi, say, timeline
 
 TEMPLATE = pathlib.Path(__file__).with_name("page.html")
 WIDTH = 46
@@ -66,6 +66,11 @@ def page(spans: list[timeline.Span], counts: dict[str, collections.Counter], tim
     return TEMPLATE.read_text(encoding="utf-8").replace("@DATA@", made).replace("@ROWS@", "\n".join(rows)).replace("@UNIT@", unit)
 
 
+def marks(library: str) -> dict[str, str]:
+    """The variable with which NVTX, with which programs mark ranges, finds a library to tell of them. One that is set already stays."""
+    return {"NVTX_INJECTION64_PATH": os.environ.get("NVTX_INJECTION64_PATH") or os.path.abspath(library)}
+
+
 def below_the_simulator(path: str, command: list[str]) -> list[str] | None:
     """The command that runs a script below ``tegrarm-sim run``, which sees the GPU's work. It is None if a board is used."""
     from . import sim, where
@@ -76,6 +81,7 @@ def below_the_simulator(path: str, command: list[str]) -> list[str] | None:
     except say.Refused:
         return None
     os.environ.update(TEGRARM_BACKEND="nvgpu", TEGRARM_RECORD=path, TEGRARM_TRACE_NAMES=f"{path}.names")
+    os.environ.update(marks(_ffi.find()))
     pathlib.Path(f"{path}.names").unlink(missing_ok=True)
     return [simulator, "run", "--trace", f"{path}.timeline", "--", sys.executable, "-m", "tegrarm", "run", *command]
 

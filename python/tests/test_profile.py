@@ -274,7 +274,7 @@ def raw_profile(**changes):
              "operations_per_cycle": {}, "instructions_per_cycle": 4}
     shape = {"grid": [1, 1, 1], "block": [32, 1, 1], "registers": 8, "shared": 0, "local": 0,
              "occupancy": {"blocks": 16, "warps": 16, "of": 48, "limit": "blocks"}}
-    return {"board": board, "units": ["latency", "fp32"], "stalls": ["unit", "memory"], "files": ["a.cu"], "names": ["ioctl"],
+    return {"process": 7, "board": board, "units": ["latency", "fp32"], "stalls": ["unit", "memory"], "files": ["a.cu"], "names": ["ioctl"],
             "reports": [],
             "kernels": [{"name": None, "code": "0x1000", "process": 7, "launches": 1, "shapes": [shape], "rows": [raw_row()]}],
             "launches": [[0, 0, 1, 100, 2000, 50, 900, 5, 1, 2, 700]], "copies": [[0, 64, 90, 10, 40, 5]], "waits": [[1, 4096, 30, 8]],
@@ -297,16 +297,16 @@ def test_processes_are_put_together():
     copy = {"what": "earlier copy in queue 1", "block": None, "thread": None, "pc": "0x0", "place": 0, "text": None, "function": None,
             "file": None, "line": None}
     report = {"kind": "race", "title": "t", "kernel": 0, "parties": [copy]}
-    made = profile.build([raw_profile(), raw_profile(files=["b.cu"], reports=[report])], ["x"], [])
+    made = profile.build([raw_profile(), raw_profile(process=9, files=["b.cu"], reports=[report], calls=[[0, 9, 10, 4]])], ["x"], [])
     jsonschema.validate(made, profile.SCHEMA)
     assert [launch["kernel"] for launch in made["launches"]] == [0, 1] and made["reports"][0]["kernel"] == 1
     found = profile.sarif(made)["runs"][0]["results"][0]
     assert found["locations"][0]["message"]["text"] == "earlier copy in queue 1"
     assert made["files"][made["kernels"][1]["rows"][0]["file"]] == "b.cu" and made["kernels"][0]["share"] == 0.5
     spans = profile.spans(made)
-    assert {span.track for span in spans} == {"the default queue", "queue 2", "the default queue of process 2", "queue 2 of process 2",
-                                              "calls of process 7", "ranges of thread 8"}
-    assert [made["queues"][launch["queue"]] for launch in made["launches"]] == ["queue 2", "queue 2 of process 2"]
+    assert {span.track for span in spans} == {"the default queue", "queue 2", "the default queue of process 9", "queue 2 of process 9",
+                                              "calls of process 7", "calls of process 9", "ranges of thread 8"}
+    assert [made["queues"][launch["queue"]] for launch in made["launches"]] == ["queue 2", "queue 2 of process 9"]
     assert min(span.start for span in spans) == 0
     assert timeline.perfetto(spans, "x")["traceEvents"]
 

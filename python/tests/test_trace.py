@@ -48,6 +48,39 @@ def test_the_timeline_has_rm_calls_above_kernel_calls_and_the_gpus_work(traced):
     assert above["args"]["kernel calls"] >= 10
 
 
+MARKED = '''
+import nvtx, tegrarm
+with tegrarm.Device() as device:
+    kernel = device.compile('extern "C" __global__ void fill(int *x) { x[threadIdx.x] = 1; }')["fill"]
+    x, second = device.zeros(32, "int32"), device.queue()
+    with nvtx.annotate("a step"):
+        kernel[1, 32, 0, second](x)
+        device.wait()
+    second.close()
+    third = device.queue("copy")
+    third.copy(device.zeros(32, "int32"), x)
+    device.wait()
+'''
+
+
+@needs_sim
+def test_queues_and_marked_ranges_have_their_names(tmp_path):
+    pytest.importorskip("nvtx", reason="not installed: nvtx")
+    (tmp_path / "s.py").write_text(MARKED)
+    env = {**os.environ, "TEGRARM_BACKEND": "sim", "PYTHONPATH": str(ROOT / "python")}
+    command = [sys.executable, "-m", "tegrarm", "trace", "--perfetto", "timeline.json", "s.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
+    assert done.returncode == 0, done.stderr
+    events = json.loads((tmp_path / "timeline.json").read_text())["traceEvents"]
+    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    of = {tracks[e["tid"]]: e for e in events if e["ph"] == "X" and e["name"] in ("a step", "fill", "copy")}
+    names = sorted(re.sub(r"\d+", "N", name) for name in of)
+    # The channel of the second queue may be that of the third one, too.
+    assert [name.split(", ")[0] for name in names] == ["channel N (copy queue N", "channel N (queue N", "ranges of thread N"], of
+    step, fill = (next(e for e in of.values() if e["name"] == name) for name in ("a step", "fill"))
+    assert step["ts"] <= fill["ts"] <= step["ts"] + step["dur"]
+
+
 @needs_sim
 def test_kernels_have_their_names_and_ring_entries_are_decoded(traced):
     spans = data_of((traced / "page.html").read_text())["spans"]

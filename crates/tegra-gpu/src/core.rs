@@ -93,6 +93,7 @@ impl Core {
         let Some(at) = channels.iter().position(|c| c.hw.id == id) else { return };
         let channel = channels.remove(at);
         self.retired.lock().insert(channel.hw.token());
+        let (names, process, token) = (channel.hw.tsg.gpu.clone(), channel.hw.tsg.process, channel.hw.token());
         drop(channels);
         // The thread that runs the channel notices the request within one operation.
         channel.signals.stop.request(StopReason::Removed);
@@ -101,6 +102,7 @@ impl Core {
         let gone = channel.gone();
         drop(channel);
         gone.wait();
+        names.names.closed(process, token);
         if let Some(queues) = self.queues() {
             queues.closes(id);
         }

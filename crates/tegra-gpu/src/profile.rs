@@ -270,7 +270,7 @@ impl Profile {
         let range = |r: &MarkedRange| json!([r.name, r.domain, r.process, r.thread, r.begun_ns, r.ns]);
         let left = (&noted.launches.left_out, &noted.copies.left_out, &noted.waits.left_out, &noted.calls.left_out);
         json!({
-            "format": "tegrarm-profile-raw", "version": 1,
+            "format": "tegrarm-profile-raw", "version": 1, "process": std::process::id(),
             "board": {
                 "module": module, "clock": clock, "sms": sms, "hz": speeds.gpu_hz, "l2_bytes": speeds.l2_bytes,
                 "dram_bytes_per_second": speeds.dram_bytes_per_second, "moved_per_second": machine.moved_per_second(),

@@ -104,6 +104,9 @@ pub struct MarkedRange {
     pub name: Box<str>,
 }
 
+/// The bits of a token that are the number of its channel.
+const CHANNEL: u32 = 0xffff;
+
 /// So many ranges are kept. Others are counted.
 const MOST_RANGES: usize = 1 << 19;
 
@@ -238,6 +241,17 @@ impl CodeNames {
         self.queues.read().get(&(process, token)).cloned()
     }
 
+    /// The name of a channel that exists, by its number: the low bits of its token.
+    pub fn queue_of_channel(&self, channel: u32) -> Option<Arc<str>> {
+        let queues = self.queues.read();
+        queues.iter().find(|((_, token), _)| token & CHANNEL == channel).map(|(_, name)| name.clone())
+    }
+
+    /// A channel of a process exists no more. Another one may get its token.
+    pub fn closed(&self, process: i32, token: u32) {
+        self.queues.write().remove(&(process, token));
+    }
+
     fn mark(&self, range: MarkedRange) {
         let mut ranges = self.ranges.lock();
         if ranges.len() < MOST_RANGES {
@@ -341,6 +355,14 @@ mod tests {
         ];
         assert_eq!(*heard.lock(), told);
         assert_eq!((names.queue(7, 511).as_deref(), names.queue(8, 511)), (Some("the copy queue"), None));
+        assert_eq!(
+            (names.queue_of_channel(0x1ff).as_deref(), names.queue_of_channel(1)),
+            (Some("the copy queue"), None)
+        );
+        names.tell(7, "queue\t0x7fe0003\t0x0\tthe third\n").unwrap();
+        assert_eq!(names.queue_of_channel(3).as_deref(), Some("the third"));
+        names.closed(7, 511);
+        assert_eq!(names.queue(7, 511), None, "another channel may get the token");
     }
 
     #[test]

@@ -86,6 +86,8 @@ pub struct SimConfig {
     pub clock: Clock,
     /// Whether everything that kernels do is counted, for a profile (`TEGRARM_SIM_PROFILE`).
     pub profiled: bool,
+    /// Whether somebody draws what programs call by names: their queues, and the ranges that they mark (`tegrarm-sim run --trace`).
+    pub traced: bool,
     /// Whether the cost of each kernel is printed when the process ends.
     pub counted: bool,
 }
@@ -180,6 +182,7 @@ impl SimConfig {
             check_exit: 0,
             clock: Clock::Host,
             profiled: false,
+            traced: false,
             counted: false,
         }
     }

@@ -57,7 +57,7 @@ use space::AddressSpace;
 use std::any::Any;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
-use tegra_hw::{GpuPort, Speeds};
+use tegra_hw::{CodeNames, GpuPort, Speeds};
 use tegra_mm::PageTable;
 use tegrarm_kmd::{Arg, Errno, Node};
 
@@ -154,6 +154,11 @@ impl Kernel {
     /// it does not belong to this kernel.
     fn file_or(&self, foreign: Errno, process: &dyn Process, fd: RawFd) -> Result<Arc<dyn OpenFile>, Errno> {
         self.files.object(process, fd).map_err(|e| if e == Errno::EINVAL { foreign } else { e })
+    }
+
+    /// What programs have told of the names of their code, of their queues and of parts of their time.
+    pub fn names(&self) -> &CodeNames {
+        &self.board.hw.names
     }
 
     /// The address at which the kernel itself has mapped the memory behind one of the caller's descriptors. This

@@ -65,6 +65,9 @@ pub trait Insights {
     /// Whether the kernel has a use for the ranges that a program marks.
     fn ranges_wanted(&self) -> bool;
 
+    /// Whether the kernel has a use for the names of queues.
+    fn queues_wanted(&self) -> bool;
+
     /// Whether the kernel has a use for what the processor gives to queues and waits for.
     fn waits_wanted(&self) -> bool;
 
@@ -112,6 +115,10 @@ impl<K: Kmd + ?Sized> Insights for K {
 
     fn ranges_wanted(&self) -> bool {
         wanted(self).is_some_and(|text| text.contains("ranges"))
+    }
+
+    fn queues_wanted(&self) -> bool {
+        wanted(self).is_some_and(|text| text.contains("queues"))
     }
 
     fn waits_wanted(&self) -> bool {

@@ -18,7 +18,7 @@ use tegrarm_abi::rm::classes::{AMPERE_COMPUTE_B, AMPERE_DMA_COPY_B};
 use tegrarm_abi::rm::status::*;
 use tegrarm_images::cubin::{Cubin, Kernel};
 use tegrarm_rm::rm::Rm;
-use tegrarm_rm::rm::profile::{CodeWanted, Profile};
+use tegrarm_rm::rm::profile::Profile;
 use tegrarm_rm::rm::syncpoints::SyncpointMap;
 use tegrarm_rm::status::{During, RmError, RmResult};
 
@@ -137,9 +137,9 @@ impl Base {
 
     /// Tells the kernel how the channel of a queue is named, if it has a use for that.
     pub fn introduce(&self, channel: &mut Channel, number: u64) {
-        let (rm, diagnostics) = (self.session.rm(), &self.diagnostics);
-        let told = diagnostics.is_checked() && rm.waits_wanted();
-        if told || diagnostics.wanted(|| rm.code_wanted()) == Some(CodeWanted::Lines) {
+        let rm = self.session.rm();
+        let told = self.diagnostics.is_checked() && rm.waits_wanted();
+        if told || rm.queues_wanted() {
             let name = match (number, channel.engine()) {
                 (0, _) => "the default queue".to_owned(),
                 (_, Engine::Compute) => format!("queue {number}"),

@@ -79,8 +79,9 @@ impl Attribute {
             Attribute::Names => {
                 let config = &kernel.board.config;
                 let (profile, cpu) = (config.profiled, config.checks.cpu);
+                let named = profile || config.traced;
                 let waits = config.checks.strict || cpu;
-                let more = [(profile, " lines ranges"), (waits, " waits"), (cpu, " accesses")]
+                let more = [(profile, " lines"), (named, " ranges queues"), (waits, " waits"), (cpu, " accesses")]
                     .map(|(on, what)| if on { what } else { "" });
                 format!("functions{}\n", more.concat())
             }

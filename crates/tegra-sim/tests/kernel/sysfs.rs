@@ -79,5 +79,5 @@ fn programs_tell_the_names_of_their_code() {
         assert_eq!(write(&board, "tegra_sim_names", bad), Err(Errno::EINVAL), "{bad}");
     }
     let profiled = Board::with(SimConfig { profiled: true, ..SimConfig::new(Chip::AgxOrin) });
-    assert_eq!(read(&profiled, "tegra_sim_names"), "functions lines ranges");
+    assert_eq!(read(&profiled, "tegra_sim_names"), "functions lines ranges queues");
 }

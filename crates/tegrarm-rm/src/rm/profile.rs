@@ -197,6 +197,11 @@ impl Rm {
         self.kmd().code_wanted()
     }
 
+    /// Whether the kernel has a use for the names of queues. False on a board.
+    pub fn queues_wanted(&self) -> bool {
+        self.kmd().queues_wanted()
+    }
+
     /// Whether the kernel has a use for what the processor gives to queues and waits for. False on a board.
     pub fn waits_wanted(&self) -> bool {
         self.kmd().waits_wanted()

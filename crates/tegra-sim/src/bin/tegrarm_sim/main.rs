@@ -363,6 +363,7 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
     config.clock = run.clock.unwrap_or(config.clock);
     config.profiled = run.profile.is_some();
     config.counted |= run.stats;
+    config.traced |= run.trace.is_some();
     let profile_file = run.profile.as_ref().map(|path| create("--profile", path)).transpose()?;
     let (checks, clock) = (config.checks, config.clock);
     let power = config.power.map_or(String::new(), |mode| format!(" power={}", mode.name()));
@@ -382,7 +383,7 @@ fn execute(run: &Run, outer: Arc<OuterLink>) -> Result<Exit, Box<dyn Error>> {
         Some(Some(path)) => observers.push(Arc::new(strace::Strace::new(Told::create("--strace", path)?))),
     }
     let trace = run.trace.as_ref().map(|path| create("--trace", path)).transpose()?;
-    let timeline = trace.map(|file| Timeline::create(file, &gpu)).transpose()?;
+    let timeline = trace.map(|file| Timeline::create(file, &gpu, &kernel)).transpose()?;
     observers.extend(timeline.iter().map(|t| t.clone() as Arc<dyn Observer>));
     observers.extend(profile.iter().map(|profile| Arc::new(Calls(profile.clone())) as Arc<dyn Observer>));
     if run.verbose {

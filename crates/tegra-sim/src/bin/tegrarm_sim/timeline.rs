@@ -1,12 +1,16 @@
 //! `--trace` writes a timeline for Perfetto and Chrome, as a JSON array of trace events.
 //!
-//! Each process of the program is a track that shows its ioctls. The GPU is a track with one line for each channel.
+//! Each process of the program is a track that shows its ioctls, with a line for each thread that marks ranges. The GPU is a track with one line
+//! for each channel, which has the name of the queue that it is.
 
+use super::say;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tegra_gpu::{Event, Gpu, host_ns};
+use tegra_sim::Kernel;
 use tegra_sim::supervisor::{Answered, Observer};
 use tegrarm_kmd::describe;
 
@@ -17,6 +21,9 @@ const GPU: u32 = 0;
 pub struct Timeline {
     start_ns: u64,
     out: Mutex<BufWriter<File>>,
+    kernel: Arc<Kernel>,
+    /// The names of channels that were written.
+    named: Mutex<HashMap<u32, Arc<str>>>,
 }
 
 impl Timeline {
@@ -25,11 +32,12 @@ impl Timeline {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn create(file: File, gpu: &Gpu) -> io::Result<Arc<Timeline>> {
+    pub fn create(file: File, gpu: &Gpu, kernel: &Arc<Kernel>) -> io::Result<Arc<Timeline>> {
         let mut out = BufWriter::new(file);
         let name = json!({"name": "process_name", "ph": "M", "pid": GPU, "tid": 0, "args": {"name": "GPU"}});
         write!(out, "[\n{name}")?;
-        let timeline = Arc::new(Timeline { start_ns: host_ns(), out: Mutex::new(out) });
+        let (out, kernel, named) = (Mutex::new(out), kernel.clone(), Mutex::default());
+        let timeline = Arc::new(Timeline { start_ns: host_ns(), out, kernel, named });
         let watching = timeline.clone();
         gpu.observe(Arc::new(move |event| watching.gpu(event)));
         Ok(timeline)
@@ -40,6 +48,15 @@ impl Timeline {
     /// # Errors
     /// The file cannot be written.
     pub fn finish(&self) -> io::Result<()> {
+        let (ranges, left_out) = self.kernel.names().ranges();
+        for range in ranges {
+            let (process, thread) = (range.process as u32, range.thread as u32);
+            let time = (range.begun_ns, range.begun_ns + range.ns);
+            self.span((process, thread), (&range.name, "range"), time, &json!({"domain": range.domain}));
+        }
+        if left_out > 0 {
+            say(format_args!("--trace: {left_out} ranges of the program were left out"));
+        }
         let mut out = self.out();
         writeln!(out, "\n]")?;
         out.flush()
@@ -75,7 +92,20 @@ impl Timeline {
         }));
     }
 
+    /// Writes the name of a channel's queue, if it has one that was not written yet.
+    fn name(&self, channel: u32) {
+        let Some(name) = self.kernel.names().queue_of_channel(channel) else { return };
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if named.insert(channel, name.clone()).as_ref() != Some(&name) {
+            let args = json!({"name": &*name});
+            self.write(&json!({"name": "thread_name", "ph": "M", "pid": GPU, "tid": channel, "args": args}));
+        }
+    }
+
     fn gpu(&self, event: &Event) {
+        if let Event::Launch { channel, .. } | Event::Copy { channel, .. } | Event::GpEntry { channel, .. } = event {
+            self.name(*channel);
+        }
         let hex = |v: &u64| format!("{v:#x}");
         match event {
             Event::GpEntry { channel, index, entry } => {
