@@ -105,8 +105,8 @@ def channels(ioctls: list[dict]) -> dict[int, str]:
 
 
 def of_gpu(events: list[dict], used: dict[int, str], kernels: list[dict]) -> list[Span]:
-    """The GPU's work, with one track for each channel. The names of queues are events, too: each counts for what follows it and, as a channel
-    has work before it has a name, the first one for all in front of it.
+    """The GPU's work, with one track for each channel. The names of queues are events, too: each counts for what follows it, and the first
+    one for all in front of it, because a channel has work before it has a name.
     """
     spans = []
     names: dict[int, str] = {}
