@@ -293,10 +293,12 @@ def place_of(party: dict) -> dict:
 def sarif(profile: dict) -> dict:
     """The reports of the checker in SARIF 2.1.0, which shows them at the lines of a pull request."""
     rules = [{"id": name, "shortDescription": {"text": text}} for name, text in RULES.items()]
+    # A copy and the processor have no line, at which a report could be shown.
+    ordered = [(report, sorted(report["parties"], key=lambda party: not party["file"])) for report in profile["reports"]]
     results = [{"ruleId": report["kind"], "level": "error", "message": {"text": report["title"]},
-                "locations": [place_of(party) for party in report["parties"][:1]],
-                "relatedLocations": [{"id": at, **place_of(party)} for at, party in enumerate(report["parties"][1:], 1)]}
-               for report in profile["reports"]]
+                "locations": [place_of(party) for party in parties[:1]],
+                "relatedLocations": [{"id": at, **place_of(party)} for at, party in enumerate(parties[1:], 1)]}
+               for report, parties in ordered]
     driver = {"name": "tegrarm-check", "rules": rules}
     return {"version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 

@@ -208,15 +208,23 @@ impl Profile {
         noted.calls.add((name, process, [start_ns, end_ns.saturating_sub(start_ns)]));
     }
 
-    /// Notes a report of the checker about the grid that has just ended.
+    /// Notes a report of the checker about the grid that has just ended, or about no grid with the code 0. Then it belongs to a kernel of its
+    /// parties.
     pub(crate) fn reported(&self, report: &Report, channel: &HwChannel, code: u64) {
-        let names = &channel.tsg.gpu.names;
+        let (names, process) = (&channel.tsg.gpu.names, channel.tsg.process);
+        let mut noted = self.noted.lock();
+        let before = |party: &Party| {
+            let module = names.module(process, party.pc).filter(|_| party.pc != 0)?;
+            let kernels = noted.at.keys().filter(|(whose, at)| *whose == process && *at <= party.pc && module.has(*at));
+            kernels.map(|(_, at)| *at).max()
+        };
+        let code = if code == 0 { report.parties.iter().find_map(before).unwrap_or(0) } else { code };
         let party = |party: &Party| {
             let module = names.module(channel.tsg.process, party.pc);
             let line = module.as_ref().and_then(|module| module.line(party.pc));
             let (low, high) = (party.word as u64, (party.word >> 64) as u64);
             json!({
-                "what": party.what, "block": party.threads.map(|threads| threads.0),
+                "what": party.what.split(" (calls ").next(), "block": party.threads.map(|threads| threads.0),
                 "thread": party.threads.map(|threads| threads.1), "pc": hex(party.pc),
                 "place": (party.pc.wrapping_sub(code) as i64) >> 4,
                 "text": sm87::disassemble(low, high, party.pc),
@@ -225,7 +233,6 @@ impl Profile {
             })
         };
         let parties: Vec<_> = report.parties.iter().map(party).collect();
-        let mut noted = self.noted.lock();
         let kernel = noted.at.get(&(channel.tsg.process, code)).copied();
         let report = json!({"kind": report.kind.name(), "title": report.title, "kernel": kernel, "parties": parties});
         noted.reports.push(report);
