@@ -29,10 +29,11 @@ def line(what: str, figure: str, target: str = "") -> None:
     print(f"{what:58} {figure:>16}   {target}", flush=True)
 
 
-def build(name: str) -> pathlib.Path:
+def build(name: str, folder: str = "benches/c") -> pathlib.Path:
     binary = WORK / name
-    subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-D_GNU_SOURCE", "-O2", "-g", f"-I{ROOT}/include", f"-I{ROOT}/ctests",
-                    ROOT / "benches" / "c" / f"{name}.c", "-o", binary, f"-L{LIBDIR}", "-ltegrarm", f"-Wl,-rpath,{LIBDIR}"], check=True)
+    headers = [f"-I{ROOT}/{folder}" for folder in ("include", "ctests", "examples/c")]
+    subprocess.run([os.environ.get("CC", "cc"), "-std=c17", "-D_GNU_SOURCE", "-O2", "-g", *headers,
+                    ROOT / folder / f"{name}.c", "-o", binary, f"-L{LIBDIR}", "-ltegrarm", f"-Wl,-rpath,{LIBDIR}"], check=True)
     return binary
 
 
@@ -96,12 +97,12 @@ def compile_job(prefix: list[str]) -> float:
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
-def callgrind(functions: str, binary: pathlib.Path, *arguments: str) -> int:
+def callgrind(functions: str, binary: pathlib.Path, *arguments: str, **env: str) -> int:
     """Instructions of the functions with that name. Threads take turns, because a thread that spins must not keep the others from
     running.
     """
     tool = ["valgrind", "--fair-sched=yes", "--tool=callgrind", f"--toggle-collect={functions}", "--callgrind-out-file=/dev/null"]
-    done = subprocess.run([*tool, binary, *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run([*tool, binary, *arguments], env={**os.environ, **env}, capture_output=True, text=True, check=True)
     return int(re.search(r"Collected : (\d+)", done.stderr)[1])
 
 
@@ -313,8 +314,18 @@ def in_turns(what: str, *settings: dict[str, str]) -> list[float]:
     return [min(times) for times in zip(*turns, strict=True)]
 
 
+def engine_instructions(name: str, *settings: dict[str, str]) -> list[int]:
+    """The instructions of the engine for the kernel of a C example, under several settings."""
+    binary = build(name, "examples/c")
+    return [callgrind("*run_observed*", binary, str(cubin()), TEGRARM_BACKEND="sim", **setting) for setting in settings]
+
+
 def checks() -> None:
-    """What the race checker costs, and the strict one beside it, on kernels of tinygrad."""
+    """What the race checker costs, and the strict one beside it: instructions of C examples, and times of kernels of tinygrad."""
+    for name in ("vecadd", "matmul"):
+        without, race, strict = engine_instructions(name, {}, {"TEGRARM_SIM_CHECK": "race"}, {"TEGRARM_SIM_CHECK": "race=strict"})
+        line(f"{name}.c, instructions: race, race=strict against no check", f"{race / without:.1f}, {strict / without:.1f} x")
+        line("  race=strict against race", f"{strict / race:.2f} x", "at most 2 x")
     for what in SMALL:
         without, race, strict = in_turns(what, {}, {"TEGRARM_SIM_CHECK": "race"}, {"TEGRARM_SIM_CHECK": "race=strict"})
         line(f"{what}: race, race=strict against no check", f"{race / without:.1f}, {strict / without:.1f} x")
@@ -322,17 +333,24 @@ def checks() -> None:
 
 
 def profile() -> None:
-    """What a profile costs on kernels of tinygrad: nothing if there is none, and what the model costs, from which it is made."""
+    """What a profile costs: nothing if there is none, and about as much again as the model, from which it is made."""
+    model, written = {"TEGRARM_SIM_CLOCK": "model"}, {"TEGRARM_SIM_CLOCK": "model", "TEGRARM_SIM_PROFILE": str(WORK / "profile.json")}
+    for name in ("vecadd", "matmul"):
+        counts = engine_instructions(name, {}, model, written)
+        against = ", ".join(f"{count / counts[0]:.1f}" for count in counts[1:])
+        line(f"{name}.c, instructions: the model, a profile against neither", f"{against} x")
+        line("  what a profile takes more, against what the model takes more", f"{(counts[2] - counts[1]) / (counts[1] - counts[0]):.2f} x",
+             "at most 1 x")
     for what in SMALL:
-        written = {"TEGRARM_SIM_CLOCK": "model", "TEGRARM_SIM_PROFILE": str(WORK / "profile.json")}
-        without, model, profiled = in_turns(what, {}, {"TEGRARM_SIM_CLOCK": "model"}, written)
-        line(f"{what}: the model's clock, a profile against neither", f"{model / without:.2f}, {profiled / without:.2f} x")
-        line("  a profile against the model's clock", f"{profiled / model:.2f} x", "at most 1 x")
-    made = WORK / "callgrind.out"
+        times = in_turns(what, {}, model, written)
+        line(f"{what}: the model, a profile against neither", ", ".join(f"{time / times[0]:.1f}" for time in times[1:]) + " x")
+    made, own = WORK / "callgrind.out", []
     tool = ["valgrind", "--fair-sched=yes", "--tool=callgrind", f"--callgrind-out-file={made}"]
-    subprocess.run([*tool, build("submit"), cubin(), "runtime"], env={**os.environ, "TEGRARM_BACKEND": "sim"}, capture_output=True, check=True)
-    own = engines.own_cost(made, ("tegra_gpu7profile", "tegra_gpu::profile", "sm87_model"))
-    line("the code of profiles and of the model without either, instructions", f"{own / 1000:.2f}", "for a launch, of a thousand; 0")
+    for setting in ({}, written):
+        env = {**os.environ, "TEGRARM_BACKEND": "sim", **setting}
+        subprocess.run([*tool, build("vecadd", "examples/c"), cubin()], env=env, capture_output=True, check=True)
+        own.append(engines.own_cost(made, ("tegra_gpu::profile", "sm87_model")))
+    line("instructions in the code of profiles and the model, with neither", f"{own[0]}", f"0; with both {own[1]}")
 
 
 def ratios() -> None:

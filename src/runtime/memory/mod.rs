@@ -1,5 +1,4 @@
-//! Memory that the CPU and the GPU share. Words are accessed as volatile, and bytes are copied in and
-//! out.
+//! Memory that the CPU and the GPU share. Words are accessed as volatile, and bytes are copied in and out.
 //!
 //! `unsafe` is here because a device writes this memory. Every access is volatile or a copy through raw pointers, and
 //! its bounds are checked. No Rust reference into the memory ever exists.
@@ -154,8 +153,8 @@ impl Memory {
 
     /// Owns the memory object. From here on `Drop` undoes all steps, because freeing memory removes its mappings.
     fn of(session: &Arc<Session>, handle: u32, len: u64) -> Memory {
-        let made_of = MadeOf::One;
-        Memory { session: session.clone(), handle, va: 0, cpu: 0, len, borrowed: false, made_of, watched: None }
+        let (session, made_of) = (session.clone(), MadeOf::One);
+        Memory { session, handle, va: 0, cpu: 0, len, borrowed: false, made_of, watched: None }
     }
 
     /// Allocates `len` zeroed bytes in several pieces that lie behind each other, for a kernel that does not give them at once.
@@ -243,7 +242,7 @@ impl Memory {
         self.watched = watched;
     }
 
-    /// Whether its memory is what is mapped at reserved addresses, and so comes and goes.
+    /// Whether its memory is what is mapped at reserved addresses.
     pub fn is_reserved(&self) -> bool {
         matches!(self.made_of, MadeOf::Reserved(_))
     }
