@@ -17,7 +17,7 @@ const PARAMETERS: usize = 0x160;
 fn map(table: &mut PageTable, va: u64, contents: &[u8], len: usize) -> Arc<Backing> {
     let backing = Arc::new(Backing::anonymous("fuzz", len).expect("memory"));
     assert!(backing.write(0, &contents[..contents.len().min(len)]));
-    table.insert(Extent { va, len: len as u64, backing: Some(backing.clone()), offset: 0, writable: true });
+    table.insert(Extent { va, len: len as u64, backing: Some(backing.clone()), writable: true, ..Extent::default() });
     backing
 }
 

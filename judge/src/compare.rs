@@ -8,9 +8,7 @@ use std::mem::offset_of;
 use tegra_kernel::SimConfig;
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::channel::*;
-use tegrarm_abi::nvgpu::ctrl::{
-    NVGPU_GPU_IOCTL_ALLOC_AS, NVGPU_GPU_IOCTL_OPEN_TSG, nvgpu_alloc_as_args, nvgpu_gpu_open_tsg_args,
-};
+use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_OPEN_TSG, nvgpu_gpu_open_tsg_args};
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_abi::nvmap::NVMAP_IOC_CACHE_LIST;
 
@@ -142,12 +140,6 @@ fn cut(bytes: &mut Vec<u8>, from: usize, to: usize, pieces: &mut Vec<Piece>) {
 /// r35 should refuse it.
 pub fn as_r35(mut step: Step) -> Step {
     let Step::Ioctl(call) = &mut step else { return step };
-    if call.request == NVGPU_GPU_IOCTL_ALLOC_AS {
-        // A program that divides the addresses itself can map over areas and over the kernel's own mappings. That is
-        // not compared (docs/judge.md).
-        let at = offset_of!(nvgpu_alloc_as_args, flags);
-        call.bytes[at] &= !(NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35 as u8);
-    }
     let sum = call.bytes.iter().fold(call.request, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)));
     if sum.wrapping_mul(0x9e37_79b9) >> 28 == 0 {
         return step;

@@ -7,10 +7,12 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
 
-/// The page tables' entry: the valid bit, the volatile bit, which alone means sparse, and the read-only bit.
+/// The page tables' entry: the valid bit, the volatile bit, which alone means sparse, and where the address lies.
 const VALID: u64 = 1;
 const VOLATILE: u64 = 8;
-const READ_ONLY: u64 = 64;
+const ADDRESS: u64 = 0x3fff_ffff_ffff << 8;
+/// The bit of an entry's address that asks for the L3 cache. On gv11b it is the one below.
+const L3: u64 = 1 << 33;
 /// Where the glue lays the syncpoints (host1x.c).
 const APERTURE: std::ops::Range<u64> = 0x6000_0000..0x6400_0000;
 
@@ -403,16 +405,16 @@ impl Running<'_> {
             if !valid && entry & VOLATILE == 0 {
                 continue;
             }
-            let address = (entry >> 8 & 0x3fff_ffff_ffff) << 12;
+            let address = (entry & ADDRESS) << 4;
             let (behind, offset) = if valid { self.behind(address) } else { (Behind::Sparse, 0) };
-            let writable = !valid || entry & READ_ONLY == 0;
-            Run { va, len, behind, offset, writable }.push(&mut runs);
+            let l3 = if entry & (L3 | L3 >> 1) != 0 { L3 } else { 0 };
+            Run { va, len, behind, offset, entry: entry & !ADDRESS | l3 }.push(&mut runs);
         }
         runs
     }
 
     fn behind(&self, address: u64) -> (Behind, u64) {
-        // Bit 37 (36 on gv11b) of an address asks for the L3 cache.
+        // A bit of the address asks for the L3 cache.
         let address = address & !(3 << 36);
         if APERTURE.contains(&address) {
             return (Behind::Syncpoints, address - APERTURE.start);

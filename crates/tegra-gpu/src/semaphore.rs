@@ -177,7 +177,7 @@ mod tests {
         const VA: u64 = 1 << 20;
         let backing = Arc::new(Backing::anonymous("semaphore", 4096).expect("memory"));
         let mut table = PageTable::default();
-        table.insert(Extent { va: VA, len: 4096, backing: Some(backing), offset: 0, writable: true });
+        table.insert(Extent { va: VA, len: 4096, backing: Some(backing), writable: true, ..Extent::default() });
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {

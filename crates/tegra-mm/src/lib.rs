@@ -13,4 +13,4 @@ pub use backing::{Backing, Nature, SYNCPOINT_STRIDE};
 pub use buddy::{Buddy, PageClass};
 pub use keeper::{Kept, keep_here};
 pub use mappings::most as mappings_for_buffers;
-pub use page_table::{Access, Extent, FaultKind, MmuFault, PageTable};
+pub use page_table::{Access, Extent, FaultKind, MmuFault, PageAttributes, PageTable};

@@ -47,8 +47,22 @@ pub struct MmuFault {
     pub kind: FaultKind,
 }
 
+/// What an entry says of its page beside the address and the right to write (docs/hardware/gpu-memory.md#page-table-entry). No access
+/// of the virtual GPU depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageAttributes {
+    /// The kind of the memory: 0 is pitch.
+    pub kind: u8,
+    /// True if the L2 cache may keep what was read. The entry is volatile otherwise.
+    pub cacheable: bool,
+    /// True if the page lies in the aperture of coherent system memory.
+    pub coherent: bool,
+    /// True if the address asks for the L3 cache.
+    pub l3: bool,
+}
+
 /// One mapping: a range of GPU addresses backed by a contiguous range of host memory, or sparse.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Extent {
     /// The first GPU address, a multiple of 4 KiB.
     pub va: u64,
@@ -60,12 +74,33 @@ pub struct Extent {
     pub offset: usize,
     /// True if writes are allowed.
     pub writable: bool,
+    /// The other properties of its pages.
+    pub attributes: PageAttributes,
 }
 
 impl Extent {
     /// The first address behind the extent.
     pub fn end(&self) -> u64 {
         self.va + self.len
+    }
+
+    /// The entry of each page, without its address. The bit of the address that asks for the L3 cache is in it.
+    pub fn entry(&self) -> u64 {
+        const VALID: u64 = 1;
+        const COHERENT: u64 = 2 << 1;
+        const NOT_COHERENT: u64 = 3 << 1;
+        const VOLATILE: u64 = 1 << 3;
+        const READ_ONLY: u64 = 1 << 6;
+        const L3: u64 = 1 << 33;
+        let PageAttributes { kind, cacheable, coherent, l3 } = self.attributes;
+        if self.backing.is_none() {
+            return VOLATILE;
+        }
+        let mut entry = VALID | u64::from(kind) << 56 | if coherent { COHERENT } else { NOT_COHERENT };
+        for (bit, set) in [(VOLATILE, !cacheable), (READ_ONLY, !self.writable), (L3, l3)] {
+            entry |= if set { bit } else { 0 };
+        }
+        entry
     }
 
     /// The part of the extent inside `from..to`, if there is one.
@@ -199,7 +234,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn page(n: u64, len: u64) -> Extent {
-        Extent { va: n << 12, len: len << 12, backing: None, offset: 0, writable: true }
+        Extent { va: n << 12, len: len << 12, writable: true, ..Extent::default() }
     }
 
     proptest! {

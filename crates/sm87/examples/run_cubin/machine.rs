@@ -52,7 +52,7 @@ impl Machine {
         assert!(backing.write(0, bytes), "the memory is as large as its contents");
         let (va, len) = (BASE + self.used, (bytes.len().max(1) as u64).next_multiple_of(PAGE));
         self.used += len + PAGE;
-        self.table.insert(Extent { va, len, backing: Some(backing.clone()), offset: 0, writable: true });
+        self.table.insert(Extent { va, len, backing: Some(backing.clone()), writable: true, ..Extent::default() });
         Buffer { va, size: bytes.len(), backing }
     }
 

@@ -244,7 +244,14 @@ fn outcome(
         let va = BASE + (1 << 32);
         for offset in [0, middle] {
             let backing = Some(buffer.backing.clone());
-            gpu.table.insert(Extent { va: va + offset, len: middle, backing, offset: offset as usize, writable: true });
+            gpu.table.insert(Extent {
+                va: va + offset,
+                len: middle,
+                backing,
+                offset: offset as usize,
+                writable: true,
+                ..Extent::default()
+            });
         }
         va + middle
     };

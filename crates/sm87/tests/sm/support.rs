@@ -120,7 +120,7 @@ impl Gpu {
         let len = bytes.max(1).next_multiple_of(4096) as u64;
         let va = BASE + self.used;
         self.used += len + 4096;
-        self.table.insert(Extent { va, len, backing: Some(backing.clone()), offset: 0, writable });
+        self.table.insert(Extent { va, len, backing: Some(backing.clone()), writable, ..Extent::default() });
         Buffer { va, backing }
     }
 

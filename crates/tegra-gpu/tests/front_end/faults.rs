@@ -127,7 +127,7 @@ fn section_9_1_sparse_memory() {
     let sem = m.map(DATA, 4096);
     sem.mem.write_u32(0, 77);
     m.space.update(|t| {
-        t.insert(tegra_mm::Extent { va: DATA + 0x1000, len: 4096, backing: None, offset: 0, writable: true });
+        t.insert(tegra_mm::Extent { va: DATA + 0x1000, len: 4096, writable: true, ..tegra_mm::Extent::default() });
     });
     let mut words = release(DATA + 0x1000, 5);
     words.extend(semaphore(DATA + 0x1000, 0, 0));

@@ -40,7 +40,7 @@ impl Buffer {
 
     pub fn extent(&self) -> Extent {
         let len = self.backing.len() as u64;
-        Extent { va: self.va, len, backing: Some(self.backing.clone()), offset: 0, writable: true }
+        Extent { va: self.va, len, backing: Some(self.backing.clone()), writable: true, ..Extent::default() }
     }
 
     pub fn words(&self, offset: usize, count: usize) -> Vec<u32> {

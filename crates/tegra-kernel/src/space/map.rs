@@ -6,7 +6,7 @@ use crate::dispatch::{Call, Reply};
 use crate::nvmap::{Buffer, Dmabuf};
 use crate::rule::Because;
 use std::sync::Arc;
-use tegra_mm::{Extent, PageClass};
+use tegra_mm::{Extent, PageAttributes, PageClass};
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::r35::*;
 use tegrarm_kmd::Errno;
@@ -96,20 +96,19 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
         return Ok(va);
     }
     let key = request.check_place_and_kind(space, &state, size)?;
-    if !request.buffer_offset.is_multiple_of(request.page_size(space, &state, size)) {
+    let page_size = request.page_size(space, &state, size);
+    if !request.buffer_offset.is_multiple_of(page_size) {
         return Err(Errno::ENOMEM.because("buffer_offset is not a multiple of the mapping's page size").into());
     }
-    let va = match request.fixed {
+    // The address 0, which only a program that divides the addresses itself may ask for, is none: the kernel takes one, and does not get
+    // it back.
+    let va = match request.fixed && request.offset != 0 {
         true => request.offset,
         false => state.place(space, size).ok_or_else(|| Errno::ENOMEM.because("no such range of addresses is free"))?,
     };
-    let extent = Extent {
-        va,
-        len: size,
-        backing: Some(pages),
-        offset: request.buffer_offset as usize,
-        writable: request.writable,
-    };
+    let attributes = request.attributes(call, page_size);
+    let (backing, offset) = (Some(pages), request.buffer_offset as usize);
+    let extent = Extent { va, len: size, backing, offset, writable: request.writable, attributes };
     space.hw.update(|table| {
         // The mapping replaces the own pages of a sparse area.
         table.clear(va, va + size);
@@ -117,12 +116,13 @@ pub(super) fn map(call: &Call<'_>, space: &AddressSpace, args: &nvgpu_as_map_buf
             table.insert(extent);
         }
     });
-    let Request { flags, fixed, writable, .. } = request;
-    let area = if fixed { state.area(va).map(|(_, area)| area.sparse) } else { None };
+    let Request { flags, fixed, writable, offset, .. } = request;
+    let area = if fixed { state.area(offset).map(|(_, area)| area.sparse) } else { None };
     let (in_area, sparse) = (area.is_some(), area == Some(true));
     state.by_buffer.insert((key, va));
     let buffer = request.dmabuf.buffer;
-    state.mappings.insert(va, Mapping { size, key, flags, refs: 1, fixed, in_area, sparse, writable, buffer });
+    let mapping = Mapping { size, key, flags, refs: 1, fixed, in_area, sparse, writable, attributes, buffer };
+    state.mappings.insert(va, mapping);
     Ok(va)
 }
 
@@ -193,6 +193,22 @@ impl Request {
     fn key(&self) -> Key {
         let kind = if self.compr_kind >= 0 { self.compr_kind } else { self.incompr_kind };
         (buffer_id(&self.dmabuf.buffer, self.dmabuf.read_only), kind)
+    }
+
+    /// What the entries say of the pages. Of the two kinds, small pages have the incompressible one.
+    fn attributes(&self, call: &Call<'_>, page_size: u64) -> PageAttributes {
+        /// The architecture of ga10b, for which r35 has an erratum: it does not ask for the L3 cache.
+        const GA10B: u32 = 0x170;
+        let r35 = call.is_r35();
+        let coherent =
+            if r35 { NVGPU_AS_MAP_BUFFER_FLAGS_PLATFORM_ATOMIC_R35 } else { NVGPU_AS_MAP_BUFFER_FLAGS_SYSTEM_COHERENT };
+        let kind = if page_size > PAGE { self.key().1 } else { self.incompr_kind };
+        PageAttributes {
+            kind: kind as u8,
+            cacheable: self.flags & NVGPU_AS_MAP_BUFFER_FLAGS_CACHEABLE != 0,
+            coherent: self.flags & coherent != 0,
+            l3: self.flags & NVGPU_AS_MAP_BUFFER_FLAGS_L3_ALLOC != 0 && !(r35 && call.board.chip.arch == GA10B),
+        }
     }
 
     /// Finds a mapping that also serves this request and gives it one more reference.
@@ -301,8 +317,8 @@ pub(super) fn unmap(space: &AddressSpace, va: u64) {
     drop(gone);
 }
 
-/// Changes the kind of pages of a mapping. The kind has no effect here, but the driver writes the entries anew, and it
-/// counts `buffer_offset` from the start of the buffer, not from the start of the mapping.
+/// Changes the kind of pages of a mapping. The driver writes the entries anew, and it counts `buffer_offset` from the start
+/// of the buffer, not from the start of the mapping.
 pub(crate) fn mapping_modify(
     _: &Call<'_>,
     space: &Arc<AddressSpace>,
@@ -320,11 +336,14 @@ pub(crate) fn mapping_modify(
     }
     let (va, offset) = (args.map_address + args.buffer_offset, args.buffer_offset as usize);
     let backing = Some(mapping.buffer.pages()?);
-    let extent = Extent { va, len: args.buffer_size, backing, offset, writable: mapping.writable };
-    if let Some(extent) = entries(mapping.flags, extent).filter(|extent| extent.len > 0) {
+    let attributes = PageAttributes { kind: args.incompr_kind as u8, ..mapping.attributes };
+    let extent = Extent { va, len: args.buffer_size, backing, offset, writable: mapping.writable, attributes };
+    if extent.len > 0 {
         space.hw.update(|table| {
             table.clear(va, extent.end());
-            table.insert(extent);
+            if let Some(extent) = entries(mapping.flags, extent) {
+                table.insert(extent);
+            }
         });
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::rule::Because;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tegra_hw::HwSpace;
-use tegra_mm::{Buddy, Extent, PageClass};
+use tegra_mm::{Buddy, Extent, PageAttributes, PageClass};
 use tegrarm_abi::nvgpu::ctrl::{NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_UNIFIED_VA, nvgpu_alloc_as_args};
 use tegrarm_abi::nvgpu::r35::NVGPU_GPU_IOCTL_ALLOC_AS_FLAGS_USERSPACE_MANAGED_R35;
 use tegrarm_kmd::Errno;
@@ -65,7 +65,7 @@ struct Area {
 
 /// Sparse pages.
 fn sparse_extent(va: u64, len: u64) -> Extent {
-    Extent { va, len, backing: None, offset: 0, writable: true }
+    Extent { va, len, writable: true, ..Extent::default() }
 }
 
 /// One mapping that exists.
@@ -83,6 +83,7 @@ struct Mapping {
     /// True if it was placed in a sparse area: its pages become sparse again, even if the area was freed before.
     sparse: bool,
     writable: bool,
+    attributes: PageAttributes,
     /// Keeps the dmabuf alive.
     buffer: Arc<Buffer>,
 }
@@ -213,9 +214,19 @@ impl AddressSpace {
     ) -> Result<KernelMapping, Errno> {
         let len = len.next_multiple_of(PAGE);
         let va = self.state.lock().kernel.alloc(len, PageClass::Small).ok_or(Errno::ENOMEM)?;
-        let extent = Extent { va, len, backing: Some(backing), offset: offset as usize, writable };
-        self.hw.update(|table| table.insert(extent));
-        Ok(KernelMapping { space: self.clone(), va })
+        let backing = Some(backing);
+        let extent = Extent { va, len, backing, offset: offset as usize, writable, ..Extent::default() };
+        self.write(extent);
+        Ok(KernelMapping { space: self.clone(), va, len })
+    }
+
+    /// Writes the entries of a mapping. What was there is replaced: a program that divides the addresses itself may have mapped something
+    /// over the kernel's addresses, and the last one wins.
+    fn write(&self, extent: Extent) {
+        self.hw.update(|table| {
+            table.clear(extent.va, extent.end());
+            table.insert(extent);
+        });
     }
 
     /// The user allocator whose range contains `va`.
@@ -235,11 +246,12 @@ pub(super) struct KernelMapping {
     space: Arc<AddressSpace>,
     /// The address of the mapping.
     pub va: u64,
+    len: u64,
 }
 
 impl Drop for KernelMapping {
     fn drop(&mut self) {
-        self.space.hw.update(|table| table.remove(self.va));
+        self.space.hw.update(|table| table.clear(self.va, self.va + self.len));
         self.space.state.lock().kernel.free(self.va);
     }
 }

@@ -71,7 +71,8 @@ impl AddressSpace {
         }
         let va = state.kernel.alloc(syncpoint::APERTURE, PageClass::Small).ok_or(Errno::ENOMEM)?;
         let len = syncpoint::APERTURE;
-        self.hw.update(|table| table.insert(Extent { va, len, backing: Some(aperture), offset: 0, writable: false }));
+        let extent = Extent { va, len, backing: Some(aperture), ..Extent::default() };
+        self.write(extent);
         state.sync_ro = Some(va);
         Ok(va)
     }

@@ -4,7 +4,7 @@ use super::{AddressSpace, Contents, sparse_extent};
 use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
 use std::sync::Arc;
-use tegra_mm::Extent;
+use tegra_mm::{Extent, PageAttributes};
 use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_kmd::Errno;
 use zerocopy::IntoBytes;
@@ -129,6 +129,10 @@ fn step(call: &Call<'_>, op: &nvgpu_as_remap_op, page: u64, area: std::ops::Rang
     }
     let offset = bytes(op.mem_offset_in_pages, page)? as usize;
     let writable = op.flags & NVGPU_AS_REMAP_OP_FLAGS_ACCESS_NO_WRITE == 0;
-    let extent = Extent { va, len, backing: Some(buffer.pages()?), offset, writable };
+    // The compressible kind is written without compression tags, too.
+    let kind = if op.compr_kind == -1 { op.incompr_kind } else { op.compr_kind } as u8;
+    let cacheable = op.flags & NVGPU_AS_REMAP_OP_FLAGS_CACHEABLE != 0;
+    let attributes = PageAttributes { kind, cacheable, ..PageAttributes::default() };
+    let extent = Extent { va, len, backing: Some(buffer.pages()?), offset, writable, attributes };
     Ok(Step { va, len, extent })
 }

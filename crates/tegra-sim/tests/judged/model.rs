@@ -174,7 +174,7 @@ impl Model {
                 },
             };
             let offset = if matches!(behind, Behind::Sparse | Behind::Kernel) { 0 } else { extent.offset as u64 };
-            Run { va: extent.va, len: extent.len, behind, offset, writable: extent.writable }.push(&mut runs);
+            Run { va: extent.va, len: extent.len, behind, offset, entry: extent.entry() }.push(&mut runs);
         }
         runs
     }

@@ -65,7 +65,8 @@ pub struct Run {
     pub len: u64,
     pub behind: Behind,
     pub offset: u64,
-    pub writable: bool,
+    /// The entry of each page without its address. A bit of that asks for the L3 cache, and stays.
+    pub entry: u64,
 }
 
 impl Run {
@@ -73,7 +74,7 @@ impl Run {
     pub fn push(self, runs: &mut Vec<Run>) {
         if let Some(last) = runs.last_mut()
             && last.va + last.len == self.va
-            && (last.behind, last.writable) == (self.behind, self.writable)
+            && (last.behind, last.entry) == (self.behind, self.entry)
             && (matches!(self.behind, Behind::Sparse | Behind::Kernel) || last.offset + last.len == self.offset)
         {
             last.len += self.len;
@@ -190,14 +191,13 @@ impl Answer {
         let mut line = format!("= {} {}", self.result, hex(&self.bytes));
         self.pieces.iter().for_each(|piece| line += &format!(" {}", hex(piece)));
         for run in &self.runs {
-            let access = if run.writable { "rw" } else { "r" };
             let behind = match run.behind {
                 Behind::Sparse => "sparse".to_owned(),
                 Behind::Buffer(step) => format!("buffer {step}"),
                 Behind::Syncpoints => "syncpoints".to_owned(),
                 Behind::Kernel => "kernel".to_owned(),
             };
-            let _ = write!(line, "; {:#x}+{:#x} {behind}+{:#x} {access}", run.va, run.len, run.offset);
+            let _ = write!(line, "; {:#x}+{:#x} {behind}+{:#x} {:x}", run.va, run.len, run.offset, run.entry);
         }
         line
     }

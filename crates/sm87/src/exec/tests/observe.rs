@@ -90,7 +90,13 @@ fn loaded(program: &[Word]) -> Launch {
     let words: Vec<u8> = program.iter().flat_map(|word| word.0.to_le_bytes()).collect();
     let backing = Arc::new(tegra_mm::Backing::anonymous("observed", 4096).expect("memory"));
     assert!(backing.write(0, &words));
-    table.insert(tegra_mm::Extent { va: 1 << 20, len: 4096, backing: Some(backing), offset: 0, writable: true });
+    table.insert(tegra_mm::Extent {
+        va: 1 << 20,
+        len: 4096,
+        backing: Some(backing),
+        writable: true,
+        ..tegra_mm::Extent::default()
+    });
     (launch.table, launch.code) = (Arc::new(table), 1 << 20);
     launch
 }

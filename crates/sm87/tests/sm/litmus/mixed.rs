@@ -100,7 +100,13 @@ fn two_pages(gpu: &mut Gpu) -> (u64, [Arc<Backing>; 2]) {
     let va = crate::support::BASE + gpu.used;
     gpu.used += 3 * 4096;
     for (page, backing) in (va..).step_by(4096).zip(&pages) {
-        gpu.table.insert(Extent { va: page, len: 4096, backing: Some(backing.clone()), offset: 0, writable: true });
+        gpu.table.insert(Extent {
+            va: page,
+            len: 4096,
+            backing: Some(backing.clone()),
+            writable: true,
+            ..Extent::default()
+        });
     }
     (va, pages)
 }
