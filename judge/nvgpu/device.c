@@ -12,6 +12,7 @@
 #include <nvgpu/pd_cache.h>
 #include <nvgpu/cbc.h>
 #include <nvgpu/gr/gr.h>
+#include <nvgpu/gr/gr_intr.h>
 #include <nvgpu/tsg.h>
 #include "common/gr/gr_priv.h"
 #include <nvgpu/posix/io.h>
@@ -45,6 +46,15 @@ u32 nvgpu_get_gpu_instance_id_from_cdev(struct gk20a *g, struct nvgpu_cdev *of) 
 /* The posix layer's clock counts from 1970, as Linux's second clock does. */
 u64 nvgpu_current_unix_time_us(void) { return (u64)nvgpu_current_time_us(); }
 
+/* The same clock, for the time in a notifier. */
+void ktime_get_real_ts64(struct timespec64 *time)
+{
+	u64 us = nvgpu_current_unix_time_us();
+
+	time->tv_sec = us / 1000000;
+	time->tv_nsec = us % 1000000 * 1000;
+}
+
 #ifdef JUDGE_R35
 /* No buffer is memory of a discrete GPU. */
 struct gk20a *nvgpu_vidmem_buf_owner(struct dma_buf *buffer) { (void)buffer; return NULL; }
@@ -54,11 +64,52 @@ struct gk20a *nvgpu_vidmem_buf_owner(struct dma_buf *buffer) { (void)buffer; ret
 int nvgpu_get_mock_reglist_gv11b(struct gk20a *g, u32 at, struct nvgpu_mock_iospace *space) { (void)g; (void)at; (void)space; return -1; }
 int nvgpu_get_mock_reglist_ga10b(struct gk20a *g, u32 at, struct nvgpu_mock_iospace *space) { (void)g; (void)at; (void)space; return -1; }
 
+/* The registers that were written while they are noted, with what they had said. */
+static struct { u32 address, value; } noted[4096];
+static unsigned notes;
+bool judge_notes_registers;
+/* The interrupts among them: a 1 that is written there clears the bit. */
+static u32 interrupts[4];
+static unsigned raised;
+
 static void write_register(struct gk20a *g, struct nvgpu_reg_access *access)
 {
 	(void)g;
-	if (access->addr < REGISTERS)
-		registers[access->addr / 4] = access->value;
+	if (access->addr >= REGISTERS)
+		return;
+	if (judge_notes_registers) {
+		if (notes == sizeof noted / sizeof *noted)
+			abort();
+		noted[notes].address = access->addr;
+		noted[notes++].value = registers[access->addr / 4];
+	}
+	for (unsigned i = 0; i < raised; i++) {
+		if (interrupts[i] == access->addr) {
+			registers[access->addr / 4] &= ~access->value;
+			return;
+		}
+	}
+	registers[access->addr / 4] = access->value;
+}
+
+/* Raises an interrupt, until the registers have their values again. */
+void judge_raise(u32 address, u32 bits)
+{
+	struct nvgpu_reg_access access = { .addr = address, .value = bits };
+
+	write_register(NULL, &access);
+	interrupts[raised++] = address;
+}
+
+/* Gives the registers that were noted their values back. */
+void judge_restore_registers(void)
+{
+	judge_notes_registers = false;
+	raised = 0;
+	while (notes > 0) {
+		notes--;
+		registers[noted[notes].address / 4] = noted[notes].value;
+	}
 }
 
 static void read_register(struct gk20a *g, struct nvgpu_reg_access *access)
@@ -198,6 +249,7 @@ int judge_boot(const struct judge_chip *chip)
 	g->mig.num_gpu_instances = 1;
 	g->num_gr_instances = 1;
 	g->gr = nvgpu_kzalloc(g, sizeof *g->gr);
+	g->gr->intr = nvgpu_gr_intr_init_support(g);
 	nvgpu_set_enabled(g, NVGPU_CLK_ARB_ENABLED, orin);
 	err = judge_boot_channels(l);
 	if (err == 0 && orin)

@@ -115,7 +115,6 @@ static int added(struct nvgpu_channel *channel, bool replayable)
 	return add_to_subcontext(channel, replayable);
 }
 #endif
-static void nothing(struct gk20a *g) { (void)g; }
 static void not_rung(struct nvgpu_channel *channel) { (void)channel; }
 static u32 sms(struct gk20a *g) { (void)g; return SMS; }
 static u32 veids(void) { return VEIDS; }
@@ -189,7 +188,6 @@ int judge_boot_channels(struct nvgpu_os_linux *l)
 	g->ops.channel.read_state = idle;
 	g->ops.fifo.preempt_tsg = preempted;
 	g->ops.fifo.preempt_channel = channel_preempted;
-	g->ops.gr.intr.flush_channel_tlb = nothing;
 	g->ops.usermode.ring_doorbell = not_rung;
 	g->ops.gr.init.get_no_of_sm = sms;
 	g->ops.gr.init.get_max_subctx_count = veids;

@@ -26,6 +26,18 @@ int judge_tables(int fd, judge_entry entry, void *context);
 uint64_t judge_buffer_at(uint64_t address, uint64_t *start, unsigned long *inode);
 unsigned judge_held(void);
 void judge_rewind(void);
+/* What units of the GPU report when the work of a channel fails. */
+enum judge_unit { JUDGE_MMU, JUDGE_SM, JUDGE_GR, JUDGE_PBDMA, JUDGE_CTXSW, JUDGE_CE, JUDGE_PREEMPT };
+struct judge_failure {
+	/* MMU: engine, client with its type in bit 7, fault type, access. SM: its number, global and warp ESR. GR: the bits of the interrupt and of the exception.
+	 * PBDMA: both registers of its interrupts. CTXSW: how often it interrupts. CE: the code of the report. PREEMPT, whose end is never seen, has none. */
+	uint32_t unit;
+	uint32_t words[4];
+	/* MMU: the address. SM: the program counter. */
+	uint64_t address;
+};
+/* The driver's handlers of interrupts find that in the registers and in the buffer of faults. */
+int judge_fail(int fd, const struct judge_failure *failure);
 /* Between true and false, several threads may make calls at once. Page tables are not looked at meanwhile. */
 void judge_parallel(bool parallel);
 extern bool judge_is_parallel;

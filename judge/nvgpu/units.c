@@ -5,23 +5,40 @@
 #include <nvgpu/comptags.h>
 #include <nvgpu/enabled.h>
 #include <nvgpu/fbp.h>
+#include <nvgpu/ce.h>
+#include <nvgpu/channel.h>
+#include <nvgpu/cic_mon.h>
 #include <nvgpu/gr/config.h>
+#include <nvgpu/gr/gr_intr.h>
 #include <nvgpu/gr/obj_ctx.h>
 #include <nvgpu/gr/zbc.h>
 #include <nvgpu/gr/zcull.h>
 #include <nvgpu/kmem.h>
 #include <nvgpu/ltc.h>
+#include <nvgpu/mmu_fault.h>
+#include <nvgpu/pbdma_status.h>
+#include <nvgpu/rc.h>
+#include <nvgpu/runlist.h>
+#include <nvgpu/tsg.h>
 #include <nvgpu/hw/gm20b/hw_top_gm20b.h>
+#include <nvgpu/hw/ga10b/hw_ce_ga10b.h>
 #include <nvgpu/hw/ga10b/hw_fuse_ga10b.h>
 #include <nvgpu/hw/ga10b/hw_gr_ga10b.h>
 #include <nvgpu/hw/ga10b/hw_ltc_ga10b.h>
+#include <nvgpu/hw/ga10b/hw_pbdma_ga10b.h>
 #include <nvgpu/hw/ga10b/hw_pri_ringmaster_ga10b.h>
 #include <nvgpu/hw/ga10b/hw_proj_ga10b.h>
+#include <nvgpu/hw/ga10b/hw_runlist_ga10b.h>
 #include <nvgpu/hw/ga10b/hw_smcarb_ga10b.h>
 #include <nvgpu/hw/ga10b/hw_top_ga10b.h>
 #include "common/gr/gr_priv.h"
+#include "common/gr/gr_intr_priv.h"
 #include "common/gr/obj_ctx_priv.h"
+#include "hal/fb/fb_mmu_fault_ga10b.h"
+#include "hal/fifo/ctxsw_timeout_ga10b.h"
+#include "hal/fifo/pbdma_ga10b.h"
 #include "os/linux/clk.h"
+#include "os/linux/ioctl_channel.h"
 #include "os/linux/os_linux.h"
 #include "os/linux/platform_gk20a.h"
 #include "judge.h"
@@ -46,6 +63,7 @@ static const struct { u32 address, value; } chip[] = {
 	{ top_num_ltcs_r(), 2 },
 	{ top_ltc_per_fbp_r(), 1 },
 	{ top_slices_per_ltc_r(), 4 },
+	{ top_num_ces_r(), 2 },
 	{ pri_ringmaster_enum_gpc_r(), GPCS },
 	{ pri_ringmaster_enum_fbp_r(), 2 },
 	{ pri_ringmaster_enum_ltc_r(), 2 },
@@ -151,6 +169,173 @@ static void enable_exceptions(struct gk20a *g)
 		nvgpu_writel(g, IN_TPC(gr_gpc0_tpc0_tpccs_tpc_exception_en_r(), tpc / TPCS, tpc % TPCS), nvgpu_readl(g, gr_gpcs_tpcs_tpccs_tpc_exception_en_r()));
 }
 
+/* Where the image of a context would point to that of zcull. There is no image. */
+void nvgpu_gr_subctx_zcull_setup(void) { }
+/* What the firmware would write to registers when it loads a context. */
+void nvgpu_gr_ctx_patch_write(void) { }
+
+/* A unit that is reset works again at once. */
+void nvgpu_engine_reset(struct gk20a *g, u32 engine) { (void)g; (void)engine; }
+
+/* While a failure is handled, every register that changes is noted, and gets its value back afterwards. */
+extern bool judge_notes_registers;
+void judge_raise(u32 address, u32 bits);
+void judge_restore_registers(void);
+
+/* How many entries of faults the GPU has written, and whose work its units have. */
+static u32 put;
+static u32 index_put(struct gk20a *g, u32 index) { (void)g; (void)index; return put; }
+static struct nvgpu_channel *failed;
+static u64 instance(struct gk20a *g, u32 copy) { (void)copy; return nvgpu_inst_block_addr(g, &failed->inst_block); }
+
+/* The PBDMA that interrupts has the group; after the preemption of the recovery it has nothing. */
+static bool interrupts;
+static void loaded(struct gk20a *g, u32 pbdma, struct nvgpu_pbdma_status_info *status)
+{
+	(void)g;
+	(void)pbdma;
+	memset(status, 0, sizeof *status);
+	status->id = failed->tsgid;
+	status->id_type = PBDMA_STATUS_ID_TYPE_TSGID;
+	status->chsw_status = interrupts ? NVGPU_PBDMA_CHSW_STATUS_VALID : NVGPU_PBDMA_CHSW_STATUS_INVALID;
+	interrupts = false;
+}
+
+/* An entry of the buffer of faults (the format stands above gv11b_fb_copy_from_hw_fault_buf). */
+static void fail_mmu(struct gk20a *g, const struct judge_failure *f)
+{
+	struct nvgpu_mem *buffer = &g->mm.hw_fault_buf[NVGPU_MMU_FAULT_NONREPLAY_INDX];
+	u64 block = nvgpu_inst_block_addr(g, &failed->inst_block);
+	u32 hub = f->words[1] >> 7 & 1, client = f->words[1] & 0x7f;
+	u32 entry[] = { (u32)block & ~0xfffu, (u32)(block >> 32), (u32)f->address & ~0xfffu, (u32)(f->address >> 32), 0, 0, f->words[0],
+		1u << 31 | hub << 20 | f->words[3] << 16 | client << 8 | f->words[2] };
+
+	for (u32 i = 0; i < sizeof entry / sizeof *entry; i++)
+		nvgpu_mem_wr32(g, buffer, i, entry[i]);
+	put = 1;
+	ga10b_fb_handle_mmu_fault(g, BIT32(NVGPU_CIC_INTR_UNIT_MMU_NON_REPLAYABLE_FAULT));
+	put = 0;
+}
+
+/* The interrupt of the graphics engine, whose context is that of the channel. */
+static void fail_gr(struct gk20a *g, u32 interrupt, u32 exception)
+{
+	nvgpu_writel(g, gr_fecs_current_ctx_r(), nvgpu_inst_block_ptr(g, &failed->inst_block) | BIT32(31));
+	nvgpu_writel(g, gr_exception_r(), exception);
+	/* An error of the firmware is a method that it does not have. */
+	if ((interrupt & gr_intr_fecs_error_pending_f()) != 0)
+		nvgpu_writel(g, gr_fecs_host_int_status_r(), gr_fecs_host_int_status_umimp_firmware_method_f(1));
+	judge_raise(gr_intr_r(), interrupt);
+	g->ops.gr.intr.stall_isr(g);
+}
+
+static void fail_sm(struct gk20a *g, const struct judge_failure *f)
+{
+	struct nvgpu_sm_info *info = nvgpu_gr_config_get_sm_info(g->gr->config, f->words[0]);
+	u32 gpc = nvgpu_gr_config_get_sm_info_gpc_index(info), tpc = nvgpu_gr_config_get_sm_info_tpc_index(info);
+	u32 sm = nvgpu_gr_config_get_sm_info_sm_index(info), stride = sm * proj_sm_stride_v();
+
+	nvgpu_writel(g, gr_exception1_r(), BIT32(gpc));
+	nvgpu_writel(g, IN_GPC(gr_gpc0_gpccs_gpc_exception_r(), gpc), BIT32(16 + tpc));
+	nvgpu_writel(g, IN_GPC(gr_gpc0_gpm_pd_sm_id_r(tpc), gpc), nvgpu_gr_config_get_sm_info_global_tpc_index(info));
+	nvgpu_writel(g, IN_TPC(gr_gpc0_tpc0_tpccs_tpc_exception_r(), gpc, tpc), BIT32(1));
+	nvgpu_writel(g, IN_TPC(gr_gpc0_tpc0_sm_tpc_esr_sm_sel_r(), gpc, tpc), BIT32(sm));
+	nvgpu_writel(g, IN_TPC(gr_gpc0_tpc0_sm0_hww_global_esr_r(), gpc, tpc) + stride, f->words[1]);
+	nvgpu_writel(g, IN_TPC(gr_gpc0_tpc0_sm0_hww_warp_esr_r(), gpc, tpc) + stride, f->words[2]);
+	nvgpu_writel(g, IN_TPC(gr_gpc0_tpc0_sm0_hww_warp_esr_pc_r(), gpc, tpc) + stride, (u32)f->address);
+	nvgpu_writel(g, IN_TPC(gr_gpc0_tpc0_sm0_hww_warp_esr_pc_hi_r(), gpc, tpc) + stride, (u32)(f->address >> 32));
+	fail_gr(g, gr_intr_exception_pending_f(), gr_exception_gpc_m());
+}
+
+/* The context of the channel's group does not leave the first engine of its runlist. */
+static void fail_ctxsw(struct gk20a *g, struct nvgpu_runlist *runlist, u32 times)
+{
+	/* The time of earlier stalls is not counted. */
+	nvgpu_tsg_set_ctxsw_timeout_accumulated_ms(nvgpu_tsg_from_ch(failed), 0);
+	for (u32 i = 0; i < times && !failed->unserviceable; i++) {
+		nvgpu_runlist_writel(g, runlist, runlist_engine_ctxsw_timeout_info_r(0),
+			failed->tsgid | runlist_engine_ctxsw_timeout_info_ctxsw_state_save_v() << 14);
+		nvgpu_runlist_writel(g, runlist, runlist_intr_0_r(), runlist_intr_0_ctxsw_timeout_eng_pending_f(0));
+		ga10b_fifo_ctxsw_timeout_isr(g, runlist);
+	}
+}
+
+static void fail(struct gk20a *g, const struct judge_failure *f)
+{
+	struct nvgpu_runlist *runlist = failed->runlist;
+	u32 pbdma = runlist->id;
+
+	switch (f->unit) {
+	case JUDGE_MMU:
+		fail_mmu(g, f);
+		break;
+	case JUDGE_SM:
+		fail_sm(g, f);
+		break;
+	case JUDGE_GR:
+		fail_gr(g, f->words[0], f->words[1]);
+		break;
+	case JUDGE_PBDMA:
+		judge_raise(pbdma_intr_0_r(pbdma), f->words[0]);
+		judge_raise(pbdma_intr_1_r(pbdma), f->words[1]);
+		interrupts = true;
+		ga10b_pbdma_handle_intr(g, pbdma, true);
+		interrupts = false;
+		break;
+	case JUDGE_CTXSW:
+		fail_ctxsw(g, runlist, f->words[0]);
+		break;
+	case JUDGE_PREEMPT:
+		nvgpu_rc_preempt_timeout(g, nvgpu_tsg_from_ch(failed));
+		break;
+	case JUDGE_CE:
+		judge_raise(ce_intr_status_r(0), ce_intr_status_launcherr_pending_f());
+		nvgpu_writel(g, ce_lce_launcherr_r(0), f->words[0]);
+		nvgpu_ce_stall_isr(g, 0, 0);
+		break;
+	}
+}
+
+extern const struct file_operations gk20a_channel_ops;
+
+/* Only a channel that can run has work that fails. */
+int judge_fail(int fd, const struct judge_failure *failure)
+{
+	struct gk20a *g = judge_gpu();
+	struct file *file = judge_file(fd);
+	struct nvgpu_channel *channel = file == NULL || file->f_op != &gk20a_channel_ops ? NULL : ((struct nvgpu_channel **)file->private_data)[1];
+
+	if (channel == NULL || channel->unserviceable || channel->runlist == NULL || nvgpu_tsg_from_ch(channel) == NULL)
+		return -ENODEV;
+	if (!nvgpu_test_bit(channel->chid, channel->runlist->domain->active_channels))
+		return -ENODEV;
+	failed = channel;
+	judge_notes_registers = true;
+	fail(g, failure);
+	judge_restore_registers();
+	return 0;
+}
+
+/* What the handlers of failures need. */
+static int boot_failures(struct gk20a *g)
+{
+	/* How often a switch of contexts that does not end interrupts, in milliseconds (os/linux/driver_common.c). */
+	g->ctxsw_timeout_period_ms = 100;
+	/* Recovery waits until the graphics engine was initialized. */
+	g->gr->initialized = true;
+	/* The handler of the firmware's errors counts those of its memory. There are none. */
+	g->ecc.gr.fecs_ecc_corrected_err_count = nvgpu_kzalloc(g, sizeof(struct nvgpu_ecc_stat));
+	g->ecc.gr.fecs_ecc_uncorrected_err_count = nvgpu_kzalloc(g, sizeof(struct nvgpu_ecc_stat));
+	g->ops.fb.read_mmu_fault_buffer_put = index_put;
+	g->ops.pbdma_status.read_pbdma_status_info = loaded;
+	g->ops.ce.get_inst_ptr_from_lce = instance;
+	int err = g->ops.mm.mmu_fault.setup_sw(g);
+
+	if (err == 0)
+		g->ops.mm.mmu_fault.setup_hw(g);
+	return err;
+}
+
 /* The tables that the driver makes when it powers the GPU on. The devices are known already. */
 int judge_boot_units(struct gk20a *g)
 {
@@ -185,7 +370,7 @@ int judge_boot_units(struct gk20a *g)
 	if (err == 0)
 		err = nvgpu_gr_zbc_init(g, &gr->zbc);
 	enable_exceptions(g);
-	return err;
+	return err == 0 ? boot_failures(g) : err;
 }
 
 /* The tables for clears are those of a booted GPU again, and no context was made. */

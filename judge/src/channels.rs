@@ -1,7 +1,7 @@
 //! Programs for the families of channels and of channel groups: two views of the same objects, with other weights.
 
 use crate::compare::Author;
-use crate::program::{Answer, Ioctl, Piece, Step};
+use crate::program::{Answer, Failing, Ioctl, Piece, Step};
 use crate::random::Random;
 use crate::spaces::ioctl;
 use std::mem::offset_of;
@@ -9,7 +9,7 @@ use tegrarm_abi::nvgpu::address_space::*;
 use tegrarm_abi::nvgpu::channel::*;
 use tegrarm_abi::nvgpu::ctrl::*;
 use tegrarm_abi::nvgpu::tsg::*;
-use zerocopy::FromZeros;
+use zerocopy::{FromZeros, IntoBytes};
 
 /// The sizes of buffers for rings, USERD and notifiers.
 const SIZES: [u32; 4] = [4096, 8192, 64 << 10, 1 << 20];
@@ -30,6 +30,8 @@ pub enum Kind {
 pub enum View {
     Channels,
     Groups,
+    /// The work of channels fails.
+    Failures,
 }
 
 /// Writes one program.
@@ -43,6 +45,8 @@ pub struct Channels {
     asked: Option<Kind>,
     /// The steps that come first, so that most programs have a channel that works.
     opening: Vec<Opening>,
+    /// Whether the channel that is opened has a watchdog.
+    watched: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +56,9 @@ enum Opening {
     Space,
     BindSpace,
     BindGroup,
+    Watchdog,
+    Setup,
+    Notifier,
 }
 
 impl Channels {
@@ -62,10 +69,20 @@ impl Channels {
         opening.extend((0..2).map(|_| Opening::Buffer(random.pick(&SIZES))));
         opening.extend([Opening::Space, Opening::Open("channel", Kind::Channel), Opening::Open("tsg", Kind::Group)]);
         opening.extend([Opening::BindSpace, Opening::BindGroup]);
+        if view == View::Failures {
+            opening.extend([Opening::Watchdog, Opening::Setup, Opening::Notifier]);
+            // A second channel of the group hears of the failure, too.
+            if random.one_in(2) {
+                opening.extend([Opening::Open("channel", Kind::Channel), Opening::BindSpace, Opening::BindGroup]);
+                opening.extend([Opening::Watchdog, Opening::Setup, Opening::Notifier]);
+            }
+            opening.reverse();
+            return Channels { random, view, left, steps: 0, made: vec![], asked: None, opening, watched: true };
+        }
         // Some programs begin with less than a channel that can be set up.
         opening.truncate(8 - random.pick(&[0, 0, 0, 0, 1, 2, 3]));
         opening.reverse();
-        Channels { random, view, left, steps: 0, made: vec![], asked: None, opening }
+        Channels { random, view, left, steps: 0, made: vec![], asked: None, opening, watched: true }
     }
 
     /// The step of some descriptor of a kind. Sometimes it is one of another kind, or none.
@@ -199,6 +216,62 @@ impl Channels {
         })
     }
 
+    /// The work of a channel fails, or the program looks what became of it.
+    fn failure(&mut self) -> Option<Step> {
+        let on = self.on(Kind::Channel)?;
+        Some(match self.random.below(16) {
+            0..=3 => Step::Fail(on, self.failing()),
+            4..=8 => Step::Read(self.on(Kind::Buffer)?, self.random.pick(&[0, 0, 0, 16, 4080]), 16),
+            9..=10 => {
+                Step::Ioctl(ioctl(on, NVGPU_IOCTL_CHANNEL_GET_TIMEDOUT, &nvgpu_get_param_args::new_zeroed(), &[]))
+            }
+            11..=13 => {
+                let group = self.on(Kind::Group)?;
+                Step::Ioctl(self.sm_record(group))
+            }
+            14 => Step::Ioctl(self.notifier(on)),
+            _ => Step::Ioctl(ioctl(on, NVGPU_IOCTL_CHANNEL_SET_TIMEOUT, &self.word(&[0, 100, 1000, 5000]), &[])),
+        })
+    }
+
+    fn failing(&mut self) -> Failing {
+        let r = &mut self.random;
+        match r.below(6) {
+            0 => {
+                let va = r.next() & r.pick(&[0xff_ffff_f000, 0x1_ffff_ffff_f000, u64::MAX]);
+                let (client, kind) = (r.below(6) as usize, r.pick(&[0, 2, 3, 6]));
+                Failing::Mmu { client, kind, access: r.below(4) as u32, va }
+            }
+            1 => {
+                let (sm, global_esr, pc) = (r.below(16) as u32, r.pick(&[0, 4, 0x10, 0x20]), r.next() >> 15);
+                Failing::Sm { sm, global_esr, warp_esr: r.pick(&[0, 2, 9, 0xf, 0x10, 0x17, 0x20]), pc }
+            }
+            2 => {
+                const EXCEPTION: u32 = 0x20_0000;
+                let part = 1 << r.pick(&[0, 1, 2, 3, 4, 7, 8, 9]);
+                let (interrupt, exception) = r.pick(&[
+                    (EXCEPTION, part),
+                    (EXCEPTION, part),
+                    (0x10, 0),
+                    (0x100, 0),
+                    (0x8_0000, 0),
+                    (0x10_0000, 0),
+                ]);
+                Failing::Graphics { interrupt, exception }
+            }
+            3 if r.one_in(3) => Failing::Pbdma { register: 1, bit: r.below(5) as u8 },
+            3 => Failing::Pbdma { register: 0, bit: r.pick(&[14, 15, 16, 18, 19, 21, 23, 25, 26, 30]) },
+            4 if r.one_in(4) => Failing::Preemption,
+            4 => Failing::Switch { times: r.pick(&[1, 10, 29, 30, 31, 50, 51, 100]) },
+            _ => Failing::Copy { report: r.below(13) as u32 },
+        }
+    }
+
+    /// The channel that was made last.
+    fn newest(&self) -> Option<usize> {
+        self.made.iter().rev().find(|(kind, _)| *kind == Kind::Channel).map(|(_, step)| *step)
+    }
+
     fn runlist(&mut self) -> i32 {
         self.random.pick(&[-1, -1, -1, 0, 1, 2, 31])
     }
@@ -317,7 +390,10 @@ impl Channels {
     }
 
     fn call(&mut self) -> Option<Step> {
-        let (channels, groups) = if self.view == View::Channels { (16, 22) } else { (6, 22) };
+        if self.view == View::Failures && !self.random.one_in(4) {
+            return self.failure();
+        }
+        let (channels, groups) = if self.view == View::Groups { (6, 22) } else { (16, 22) };
         match self.random.below(32) {
             n if n < channels => self.channel().map(Step::Ioctl),
             n if n < groups => self.group().map(Step::Ioctl),
@@ -339,8 +415,42 @@ impl Channels {
                 Step::Buffer(size)
             }
             Opening::Space => Step::Ioctl(self.space()),
+            Opening::BindSpace if self.view == View::Failures => {
+                let at = offset_of!(nvgpu_as_bind_channel_args, channel_fd);
+                let args = nvgpu_as_bind_channel_args::new_zeroed();
+                Step::Ioctl(ioctl(self.on(Kind::Space)?, NVGPU_AS_IOCTL_BIND_CHANNEL, &args, &[(at, self.newest()?)]))
+            }
+            Opening::BindGroup if self.view == View::Failures => {
+                let args = nvgpu_tsg_bind_channel_ex_args::new_zeroed();
+                let channel = [(offset_of!(nvgpu_tsg_bind_channel_ex_args, channel_fd), self.newest()?)];
+                Step::Ioctl(ioctl(self.on(Kind::Group)?, NVGPU_TSG_IOCTL_BIND_CHANNEL_EX, &args, &channel))
+            }
             Opening::BindSpace => Step::Ioctl(self.bind_space()?),
             Opening::BindGroup => Step::Ioctl(self.bind_group()?),
+            Opening::Watchdog => {
+                let mut args = nvgpu_channel_wdt_args::new_zeroed();
+                self.watched = self.random.one_in(3);
+                args.wdt_status = if self.watched { 2 } else { 1 };
+                Step::Ioctl(ioctl(self.newest()?, NVGPU_IOCTL_CHANNEL_WDT, &args, &[]))
+            }
+            Opening::Setup => {
+                let on = self.newest()?;
+                let mut call = self.setup(on);
+                let mut args = nvgpu_channel_setup_bind_args::new_zeroed();
+                args.num_gpfifo_entries = 512;
+                // In usermode a channel is deterministic, and that needs a channel without a watchdog.
+                args.flags = if self.watched { 0 } else { 0xa };
+                call.bytes = args.as_bytes().to_vec();
+                Step::Ioctl(call)
+            }
+            Opening::Notifier => {
+                let on = self.newest()?;
+                let mut call = self.notifier(on);
+                let mut args = nvgpu_set_error_notifier::new_zeroed();
+                (args.offset, args.size) = (self.random.pick(&[0, 0, 16, 4080]), 16);
+                call.bytes = args.as_bytes().to_vec();
+                Step::Ioctl(call)
+            }
         })
     }
 }

@@ -1,7 +1,7 @@
 //! NVIDIA's driver, from the shared library that `judge/nvgpu` builds, as a player of programs.
 
-use crate::model::{play, value_of};
-use crate::program::{Answer, Behind, Ioctl, Run, Step};
+use crate::model::{play, value_of, without_time};
+use crate::program::{Answer, Behind, Failing, Ioctl, Run, Step};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -20,6 +20,48 @@ const APERTURE: std::ops::Range<u64> = 0x6000_0000..0x6400_0000;
 struct Chip {
     boot_0: u32,
     big_pages: bool,
+}
+
+/// A failure, as judge.h has it.
+#[repr(C)]
+struct Failed {
+    unit: u32,
+    words: [u32; 4],
+    address: u64,
+}
+
+impl Failed {
+    /// The graphics engine's number for faults, and the clients: engine and client, the type of the client in bit 7
+    /// (docs/hardware/gpu-faults.md#fault-types).
+    const GRAPHICS: u32 = 64;
+    const CLIENTS: [(u32, u32); 6] = [
+        (32, 0x80 | 6),
+        (15, 0x80 | 0x18),
+        (Failed::GRAPHICS, 0x80 | 4),
+        (Failed::GRAPHICS, 0x80 | 0x1d),
+        (Failed::GRAPHICS, 0),
+        (Failed::GRAPHICS, 0x11),
+    ];
+
+    fn of(what: Failing) -> Failed {
+        let (unit, words, address) = match what {
+            Failing::Mmu { client, kind, access, va } => {
+                let (engine, id) = Failed::CLIENTS[client];
+                (0, [engine, id, kind, access], va)
+            }
+            Failing::Sm { sm, global_esr, warp_esr, pc } => (1, [sm, global_esr, warp_esr, 0], pc),
+            Failing::Graphics { interrupt, exception } => (2, [interrupt, exception, 0, 0], 0),
+            Failing::Pbdma { register, bit } => {
+                let mut words = [0; 4];
+                words[usize::from(register)] = 1 << bit;
+                (3, words, 0)
+            }
+            Failing::Switch { times } => (4, [times, 0, 0, 0], 0),
+            Failing::Copy { report } => (5, [report, 0, 0, 0], 0),
+            Failing::Preemption => (6, [0; 4], 0),
+        };
+        Failed { unit, words, address }
+    }
 }
 
 /// A chip that the driver can be booted as.
@@ -44,6 +86,7 @@ struct Library {
     held: unsafe extern "C" fn() -> c_uint,
     rewind: unsafe extern "C" fn(),
     parallel: unsafe extern "C" fn(bool),
+    fail: unsafe extern "C" fn(c_int, *const Failed) -> c_int,
     make: unsafe extern "C" fn(u64, u64, bool) -> *mut c_void,
     take: unsafe extern "C" fn(*mut c_void, u64, u32) -> u64,
     take_fixed: unsafe extern "C" fn(*mut c_void, u64, u64, u32) -> u64,
@@ -138,6 +181,7 @@ impl Driver {
             held: function!(c"judge_held"),
             rewind: function!(c"judge_rewind"),
             parallel: function!(c"judge_parallel"),
+            fail: function!(c"judge_fail"),
             make: function!(c"judge_allocator_make"),
             take: function!(c"judge_allocator_take"),
             take_fixed: function!(c"judge_allocator_take_fixed"),
@@ -268,7 +312,7 @@ pub struct Running<'a> {
     library: &'a Library,
     made: Mutex<BTreeMap<usize, RawFd>>,
     /// A descriptor of each buffer, so that its memory stays until the program ends.
-    memory: Vec<RawFd>,
+    memory: Vec<(usize, RawFd)>,
     /// The buffers by inode: the step that made each, and its size.
     buffers: BTreeMap<u64, (usize, u64)>,
 }
@@ -301,6 +345,12 @@ impl Running<'_> {
             }
             Step::Dup(of) => (Answer::default(), self.dup(*of)),
             Step::Ioctl(call) => self.ioctl(call),
+            Step::Fail(of, what) => {
+                // SAFETY: the driver is booted; a descriptor that is none of a channel gives an errno.
+                let result = unsafe { (self.library.fail)(self.raw(*of), &Failed::of(*what)) };
+                (Answer { result, ..Answer::default() }, None)
+            }
+            Step::Read(of, at, count) => (Answer { bytes: self.read(*of, *at, *count), ..Answer::default() }, None),
             Step::Buffer(_) => unreachable!("a buffer is made before the threads start"),
         };
         self.note(number, made);
@@ -316,7 +366,7 @@ impl Running<'_> {
         let left: Vec<usize> = self.made.lock().expect("nobody panicked").keys().copied().collect();
         left.into_iter().for_each(|number| self.close(number));
         // SAFETY: the descriptors are the program's own.
-        self.memory.drain(..).for_each(|fd| unsafe {
+        self.memory.drain(..).for_each(|(_, fd)| unsafe {
             libc::close(fd);
         });
     }
@@ -342,10 +392,19 @@ impl Running<'_> {
             libc::ftruncate(fd, i64::from(size));
             (fd, libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3))
         };
-        self.memory.push(copy);
+        self.memory.push((number, copy));
         let size = u64::from(size).next_multiple_of(4096);
         self.buffers.insert(inode(fd)?, (number, size));
         self.tell(fd, size)
+    }
+
+    fn read(&self, of: usize, at: usize, count: usize) -> Vec<u8> {
+        let Some((_, fd)) = self.memory.iter().find(|(step, _)| *step == of) else { return Vec::new() };
+        let mut bytes = vec![0; count];
+        // SAFETY: the bytes are this function's own.
+        let read = unsafe { libc::pread(*fd, bytes.as_mut_ptr().cast(), count, at as libc::off_t) };
+        bytes.truncate(usize::try_from(read).unwrap_or(0));
+        without_time(bytes)
     }
 
     fn view(&self, of: usize) -> Option<RawFd> {

@@ -40,10 +40,11 @@ struct Family {
     author: fn(u64, Board) -> Box<dyn Author>,
 }
 
-const FAMILIES: [Family; 5] = [
+const FAMILIES: [Family; 6] = [
     Family { name: "spaces", author: |seed, board| Box::new(Spaces::new(seed, board)) },
     Family { name: "channels", author: |seed, _| Box::new(Channels::new(seed, View::Channels)) },
     Family { name: "groups", author: |seed, _| Box::new(Channels::new(seed, View::Groups)) },
+    Family { name: "failures", author: |seed, _| Box::new(Channels::new(seed, View::Failures)) },
     Family { name: "ctrl", author: |seed, _| Box::new(Ctrl::new(seed)) },
     Family { name: "malformed", author: |seed, _| Box::new(Malformed::new(seed)) },
 ];

@@ -16,8 +16,9 @@ pub struct GpuConfig {
     pub step: bool,
     /// The number of warp instructions that a grid may issue before it counts as hung.
     pub budget: u64,
-    /// True if the kernel recovers from every PBDMA interrupt, as r35 does. The kernel of r36 only logs some of them.
-    pub recovers_always: bool,
+    /// True if the kernel is that of r35. It recovers from every PBDMA interrupt, of which r36 only logs some, and it writes no notifier
+    /// for a fault of the copy engine.
+    pub r35: bool,
     /// Who looks at what kernels do, if somebody does.
     pub reports: Option<Arc<Reports>>,
     /// The other schedules in which each launch runs, if somebody looks for results that depend on them. `reports` is there then.
@@ -34,7 +35,7 @@ impl Default for GpuConfig {
             sm_count: 16,
             step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
             budget: Limits::default().budget,
-            recovers_always: false,
+            r35: false,
             reports: None,
             schedules: None,
             speeds: None,

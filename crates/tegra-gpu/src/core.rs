@@ -7,7 +7,7 @@ use super::config::GpuConfig;
 use super::context::Contexts;
 use super::doorbell::Doorbell;
 use super::engine::Engine;
-use super::fault;
+use super::fault::{self, Failure};
 use super::mem::Words;
 use super::stop::StopReason;
 use super::trace::Trace;
@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tegra_hw::{Fault, HwChannel, HwTsg, Place};
+use tegra_hw::{Fault, HwChannel, HwTsg, NotifierCode, Place};
 use tegrarm_abi::layout::offset_of;
 use tegrarm_abi::rm::usermode::AmpereAControlGPFifo as Userd;
 use tegrarm_lock::{Mutex, RwLock};
@@ -249,7 +249,21 @@ impl Core {
     fn recover(&self, channel: &Channel, fault: Fault) {
         let tsg = &channel.hw.tsg;
         self.trace.fault(channel.hw.id, tsg.id, &fault);
-        tsg.recover(fault);
+        // r35 looks whether it knows the code, and forgot that of the copy engine.
+        let told = !self.config.r35 || fault.code != NotifierCode::CopyEngine;
+        tsg.recover(fault, told);
+    }
+
+    /// Lets the work of a channel fail. The result is false if there is no such channel.
+    pub(crate) fn fail(&self, id: u32, failure: Failure) -> bool {
+        let channel = self.channels.read().iter().find(|c| c.hw.id == id && !c.hw.dead()).cloned();
+        let Some(channel) = channel else { return false };
+        match failure.of(&channel.hw) {
+            Some((fault, recovered)) if recovered || self.config.r35 => self.recover(&channel, fault),
+            Some((fault, _)) => self.trace.log(id, channel.hw.tsg.id, fault.text),
+            None => {}
+        }
+        true
     }
 
     pub(crate) fn step(&self) -> bool {

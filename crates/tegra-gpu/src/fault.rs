@@ -1,6 +1,6 @@
 //! Faults: the unit that raised them, their notifier codes and their sentences in the log.
 
-use tegra_hw::{Fault, HwChannel, NotifierCode};
+use tegra_hw::{Fault, HwChannel, NotifierCode, SmError};
 use tegra_mm::{Access, FaultKind, MmuFault};
 
 /// A PBDMA interrupt (docs/hardware/gpu-pushbuffer.md#pbdma-interrupts).
@@ -40,6 +40,68 @@ pub(crate) const HCE_PRIV: Interrupt = intr(1, 2, "hce_priv");
 pub(crate) const HCE_ILLEGAL_MTHD: Interrupt = intr(1, 3, "hce_illegal_mthd");
 pub(crate) const HCE_ILLEGAL_CLASS: Interrupt = intr(1, 4, "hce_illegal_class");
 
+const INTERRUPTS: [Interrupt; 15] = [
+    GPPTR,
+    GPENTRY,
+    GPCRC,
+    PBENTRY,
+    PBCRC,
+    METHOD,
+    DEVICE,
+    SEMAPHORE,
+    ACQUIRE,
+    PBSEG,
+    HCE_RE_ILLEGAL_OP,
+    HCE_RE_ALIGNB,
+    HCE_PRIV,
+    HCE_ILLEGAL_MTHD,
+    HCE_ILLEGAL_CLASS,
+];
+
+/// What a unit reports when the work of a channel fails. Tests report it without work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The host, the copy engine, the front end, the unit SKED, an SM or the instruction cache, in this order from 0, has no
+    /// translation for an address.
+    Mmu(usize, MmuFault),
+    /// An exception of an SM, with its index and its record.
+    Sm(u32, SmError),
+    /// An exception of another part of the graphics engine, or a class error.
+    Graphics,
+    /// A method that nobody knows.
+    Method,
+    /// A method of the firmware without a handler.
+    FirmwareMethod,
+    /// The interrupt of a PBDMA: its register, and its bit there.
+    Pbdma(u8, u8),
+    /// The group has kept the engine from another one for so many milliseconds.
+    Switch(u32),
+    /// A launch that the copy engine rejects, with its report.
+    Copy(u32),
+}
+
+impl Failure {
+    /// The fault that the kernel hears of, and whether it recovers in all releases. `None` if there is none: no such interrupt
+    /// exists, or the time is not over.
+    pub(crate) fn of(self, channel: &HwChannel) -> Option<(Fault, bool)> {
+        let fault = match self {
+            Failure::Mmu(client, fault) => mmu(channel, *CLIENTS.get(client)?, fault),
+            Failure::Sm(sm, record) => Fault { sms: vec![(sm, record)], ..graphics(channel, "sm machine check err") },
+            Failure::Graphics => graphics(channel, "exception"),
+            Failure::Method => illegal_method(channel, "method"),
+            Failure::FirmwareMethod => firmware_method(channel, "method"),
+            Failure::Pbdma(register, bit) => {
+                let intr = INTERRUPTS.into_iter().find(|intr| (intr.register, intr.bit) == (register, bit))?;
+                return Some((pbdma(channel, intr, "interrupt"), intr.recovered));
+            }
+            Failure::Switch(ms) if u64::from(ms) * 1_000_000 <= channel.tsg.ctxsw_timeout_ns() => return None,
+            Failure::Switch(ms) => switch_timeout(channel, format_args!("{ms} ms")),
+            Failure::Copy(report) => copy_engine(channel, report, "launch"),
+        };
+        Some((fault, true))
+    }
+}
+
 /// A unit that accesses memory through the MMU (docs/hardware/gpu-faults.md#fault-types).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client {
@@ -59,6 +121,7 @@ pub(crate) const SKED: Client = Client { name: "sked", id: 0x1d, engine: GRAPHIC
 pub(crate) const SM: Client = Client { name: "t1_0", id: 0, engine: GRAPHICS, gpc: true };
 /// The instruction cache.
 pub(crate) const CODE: Client = Client { name: "gcc", id: 0x11, engine: GRAPHICS, gpc: true };
+const CLIENTS: [Client; 6] = [HOST, COPY, FRONT_END, SKED, SM, CODE];
 
 fn plain(code: NotifierCode, text: String) -> Fault {
     Fault { code, mmu: None, sms: Vec::new(), text, insight: None }

@@ -44,6 +44,7 @@ pub use checks::{Reports, finish_checks};
 pub use clock::host_ns;
 pub use compute::{Qmd, compute_method_name};
 pub use config::GpuConfig;
+pub use fault::Failure;
 pub use profile::{Profile, Profiled};
 pub use slow::{SlowGrid, SlowReader};
 pub use stats::Stats;
@@ -91,6 +92,12 @@ impl Gpu {
     /// Waits until that number is no longer `seen`, at most for `longest`. The GPU looks at its doorbells at once.
     pub fn rest(&self, seen: u64, longest: Duration) {
         self.core.rest(seen, longest);
+    }
+
+    /// Lets a unit report that the work of a channel failed, for tests of what the kernel makes of that. The result is false if there is
+    /// no such channel, or if it is dead.
+    pub fn fail(&self, channel: u32, failure: Failure) -> bool {
+        self.core.fail(channel, failure)
     }
 
     /// Adds an observer, which gets the events.

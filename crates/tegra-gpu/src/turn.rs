@@ -109,7 +109,7 @@ impl Turn<'_> {
     /// Raises a PBDMA interrupt. The result is `Ok` if the kernel only logs this interrupt.
     pub(crate) fn interrupt(&self, intr: fault::Interrupt, what: impl std::fmt::Display) -> Result<(), Fault> {
         let fault = fault::pbdma(self.hw, intr, what);
-        if intr.recovered || self.config.recovers_always {
+        if intr.recovered || self.config.r35 {
             return Err(fault);
         }
         self.log(fault.text);

@@ -65,9 +65,9 @@ impl HwTsg {
     }
 
     /// Recovers from an error, as far as software sees it (docs/hardware/nvgpu-faults.md#recovery). It saves the SM
-    /// records, writes the notifier of every channel, makes every channel unserviceable, releases waiters on syncpoints
-    /// and wakes sleepers, in this order. The caller stops the engines. Nothing is freed.
-    pub fn recover(&self, fault: Fault) {
+    /// records, writes the notifier of every channel if it is `told`, makes every channel unserviceable, releases waiters on
+    /// syncpoints and wakes sleepers, in this order. The caller stops the engines. Nothing is freed.
+    pub fn recover(&self, fault: Fault, told: bool) {
         tracing::warn!(target: "tegra_sim::recovery", tsg = self.id, code = ?fault.code, "{}", fault.text);
         let mut saved = self.sm_errors.lock();
         for (sm, record) in &fault.sms {
@@ -79,7 +79,7 @@ impl HwTsg {
         let members = self.members.lock().clone();
         // The fault is kept before the notifier is written, so that a program that sees the notifier also finds the fault.
         self.gpu.faults.note(members.iter().map(|m| m.id), &fault);
-        members.iter().for_each(|m| m.notify(fault.code));
+        members.iter().filter(|_| told).for_each(|m| m.notify(fault.code));
         self.fault.lock().get_or_insert(fault);
         for member in &members {
             if !member.unserviceable.swap(true, Ordering::AcqRel)
@@ -91,12 +91,12 @@ impl HwTsg {
         self.gpu.interrupts.raise();
     }
 
-    /// How long the group may keep the engine from another group, in nanoseconds. It is the longest timeout of its
+    /// How long the group may keep the engine from another group, in nanoseconds. It is the shortest timeout of its
     /// channels.
     pub fn ctxsw_timeout_ns(&self) -> u64 {
         let members = self.members.lock();
-        let longest = members.iter().map(|m| m.ctxsw_timeout_ms.load(Ordering::Relaxed)).max();
-        u64::from(longest.unwrap_or(CTXSW_TIMEOUT_MS)) * 1_000_000
+        let shortest = members.iter().map(|m| m.ctxsw_timeout_ms.load(Ordering::Relaxed)).min();
+        u64::from(shortest.unwrap_or(CTXSW_TIMEOUT_MS)) * 1_000_000
     }
 
     /// Raises an interrupt that is not an error: wakes H.WAIT and posts the group's events.

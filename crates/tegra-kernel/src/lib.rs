@@ -218,6 +218,12 @@ impl Kernel {
         Some(space.hw.table())
     }
 
+    /// The id of the channel behind a descriptor, for tests that let its work fail.
+    pub fn channel_id(&self, process: &dyn Process, fd: RawFd) -> Option<u32> {
+        let channel: Arc<channel::Channel> = of_type(self.files.object(process, fd).ok()?)?;
+        Some(channel.id())
+    }
+
     /// Whether a file belongs to a buffer, so that it has pages and takes no writes.
     pub fn is_memory(&self, id: FileId) -> bool {
         self.files.get(id).is_some_and(|file| file.is_memory())

@@ -4,7 +4,7 @@ use nix::sys::mman::{MmapAdvise, madvise};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use tegra_gpu::{Gpu, GpuConfig, Profile, Profiled, Reports, Stats, host_ns};
+use tegra_gpu::{Failure, Gpu, GpuConfig, Profile, Profiled, Reports, Stats, host_ns};
 use tegra_kernel::process::{InProcess, Process};
 use tegra_kernel::{Clock, Kernel, SimConfig};
 use tegra_mm::PageTable;
@@ -25,7 +25,7 @@ pub fn boot_profiled(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>, Option<Arc<Pr
     let gpu = Gpu::new(GpuConfig {
         sm_count: Kernel::sm_count(&config),
         step: config.step,
-        recovers_always: config.l4t.is_r35(),
+        r35: config.l4t.is_r35(),
         reports: Reports::of(config.checks, config.check_exit),
         schedules: config.checks.order.then_some(config.schedules),
         speeds: (config.clock == Clock::Model).then(|| Kernel::speeds(&config)),
@@ -78,6 +78,16 @@ impl SimKmd {
     /// The mappings of an address space, for comparisons with the page tables of a driver.
     pub fn page_table(&self, fd: BorrowedFd<'_>) -> Option<Arc<PageTable>> {
         self.kernel.page_table(&self.process, fd.as_raw_fd())
+    }
+
+    /// Lets a unit of the GPU report that the work of a channel failed. The error is `ENODEV` if the descriptor is none of a channel that
+    /// can have work.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn fail(&self, fd: BorrowedFd<'_>, failure: Failure) -> Result<(), Errno> {
+        let channel = self.kernel.channel_id(&self.process, fd.as_raw_fd()).ok_or(Errno::ENODEV)?;
+        if self.gpu.fail(channel, failure) { Ok(()) } else { Err(Errno::ENODEV) }
     }
 
     /// The GPU of the board, for tools and for programs that step it.

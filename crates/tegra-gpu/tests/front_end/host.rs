@@ -183,7 +183,7 @@ fn section_3_1_misaligned_semaphores() {
         (SEM, operation(7)),
     ] {
         for r35 in [true, false] {
-            let m = Machine::with(GpuConfig { recovers_always: r35, ..config() });
+            let m = Machine::with(GpuConfig { r35, ..config() });
             let (mut lane, mut other) = (m.lane(), m.channel(510, &m.tsg(1), 0x1_1000_0000));
             let sem = m.map(SEM, 4096);
             m.run(&mut lane, &[semaphore(at, 0, execute), release(SEM + 32, 1)].concat());

@@ -141,7 +141,7 @@ fn section_1_2_control_entries_check_crcs() {
 
 /// A machine whose kernel is r35 or r36.
 fn of_release(r35: bool) -> Machine {
-    Machine::with(GpuConfig { recovers_always: r35, ..config() })
+    Machine::with(GpuConfig { r35, ..config() })
 }
 
 /// Each bad entry raises an interrupt. The kernel of r35 ends the channel. The kernel of r36 logs the interrupt, and

@@ -65,13 +65,16 @@ pub(super) fn preempt(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Re
 /// Kills the whole group. If the channel has no group, nothing is killed and the call succeeds.
 pub(super) fn force_reset(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Reply {
     let Some(tsg) = channel.state.lock().tsg.clone() else { return Ok(()) };
-    tsg.hw.recover(Fault {
-        code: NotifierCode::ResetChannel,
-        mmu: None,
-        sms: Vec::new(),
-        text: format!("channel {} of TSG {} was reset by its owner", channel.id(), tsg.hw.id),
-        insight: None,
-    });
+    tsg.hw.recover(
+        Fault {
+            code: NotifierCode::ResetChannel,
+            mmu: None,
+            sms: Vec::new(),
+            text: format!("channel {} of TSG {} was reset by its owner", channel.id(), tsg.hw.id),
+            insight: None,
+        },
+        true,
+    );
     call.board.gpu.reset(&tsg.hw);
     Ok(())
 }

@@ -1,11 +1,14 @@
 //! The simulated kernel as a player of programs.
 
-use crate::program::{Answer, Behind, Ioctl, Run, Slot, Step};
+use crate::program::{Answer, Behind, Failing, Ioctl, Run, Slot, Step};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use tegra_gpu::Failure;
+use tegra_hw::SmError;
 use tegra_kernel::SimConfig;
 use tegra_kernel::process::FileId;
+use tegra_mm::{Access, FaultKind, MmuFault};
 use tegra_sim::SimKmd;
 use tegrarm_abi::nvgpu::address_space::{NVGPU_AS_IOCTL_REMAP, nvgpu_as_remap_op};
 use tegrarm_abi::nvgpu::channel::*;
@@ -52,6 +55,8 @@ impl Model {
             }
             Step::Dup(of) => (Answer::default(), self.dup(*of)),
             Step::Ioctl(call) => self.ioctl(call),
+            Step::Fail(of, what) => (Answer { result: self.fail(*of, *what), ..Answer::default() }, None),
+            Step::Read(of, at, count) => (Answer { bytes: self.read(*of, *at, *count), ..Answer::default() }, None),
         };
         self.made.extend(made.map(|fd| (number, fd)));
         answer
@@ -137,6 +142,18 @@ impl Model {
         Some(copy)
     }
 
+    fn fail(&self, of: usize, what: Failing) -> i32 {
+        let Some(fd) = self.made.get(&of) else { return -libc::ENODEV };
+        number(self.kmd.fail(fd.as_fd(), failure(what)).map(|()| 0))
+    }
+
+    fn read(&self, of: usize, at: usize, count: usize) -> Vec<u8> {
+        let Some((.., seen)) = self.buffers.iter().find(|(step, ..)| *step == of) else { return Vec::new() };
+        // SAFETY: whoever wrote the program asks for a part of the buffer, whose memory stays until the program ends.
+        let bytes = unsafe { std::slice::from_raw_parts((*seen + at) as *const u8, count) };
+        without_time(bytes.to_vec())
+    }
+
     fn raw(&self, step: usize) -> RawFd {
         self.made.get(&step).map_or(-1, AsRawFd::as_raw_fd)
     }
@@ -178,6 +195,38 @@ impl Model {
         }
         runs
     }
+}
+
+/// A failure in the words of the virtual GPU.
+fn failure(what: Failing) -> Failure {
+    /// The interrupts of the graphics engine (hw_gr_ga10b.h) for a method that nobody knows, and for one of the firmware.
+    const ILLEGAL_METHOD: u32 = 0x10;
+    const FECS_ERROR: u32 = 0x80000;
+    match what {
+        Failing::Mmu { client, kind, access, va } => {
+            let kinds = [FaultKind::Pde, FaultKind::Pte, FaultKind::VaLimit, FaultKind::ReadOnly];
+            let accesses = [Access::Read, Access::Write, Access::Atomic, Access::Prefetch];
+            let kind = kinds.into_iter().find(|known| *known as u32 == kind).expect("a fault of the model");
+            let access = accesses.into_iter().find(|known| *known as u32 == access).expect("an access of the model");
+            Failure::Mmu(client, MmuFault { va, access, kind })
+        }
+        Failing::Sm { sm, global_esr, warp_esr, pc } => Failure::Sm(sm, SmError { global_esr, warp_esr, pc }),
+        Failing::Graphics { interrupt: ILLEGAL_METHOD, .. } => Failure::Method,
+        Failing::Graphics { interrupt: FECS_ERROR, .. } => Failure::FirmwareMethod,
+        Failing::Graphics { .. } => Failure::Graphics,
+        Failing::Pbdma { register, bit } => Failure::Pbdma(register, bit),
+        Failing::Switch { times } => Failure::Switch(100 * times),
+        Failing::Copy { report } => Failure::Copy(report),
+        Failing::Preemption => Failure::Switch(u32::MAX),
+    }
+}
+
+/// The bytes of a notifier, with 1 in place of its time.
+pub fn without_time(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(time) = bytes.get_mut(..8).filter(|time| time.iter().any(|byte| *byte != 0)) {
+        time.copy_from_slice(&1u64.to_le_bytes());
+    }
+    bytes
 }
 
 /// The argument of a call that takes a number instead of a pointer.

@@ -45,6 +45,77 @@ pub enum Step {
     Ioctl(Ioctl),
     Close(usize),
     Dup(usize),
+    /// Lets the work of the channel of a step fail.
+    Fail(usize, Failing),
+    /// Reads so many bytes of the buffer of a step, from an offset on.
+    Read(usize, usize, usize),
+}
+
+/// A unit of the GPU that reports a failure, with what its registers say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failing {
+    /// The client (the host, the copy engine, the front end, SKED, an SM, the instruction cache), the type of the fault, that of the
+    /// access, and the address.
+    Mmu {
+        client: usize,
+        kind: u32,
+        access: u32,
+        va: u64,
+    },
+    Sm {
+        sm: u32,
+        global_esr: u32,
+        warp_esr: u32,
+        pc: u64,
+    },
+    /// The bits of the graphics engine's interrupt, and those of its exception.
+    Graphics {
+        interrupt: u32,
+        exception: u32,
+    },
+    /// The register of the interrupt, and the bit.
+    Pbdma {
+        register: u8,
+        bit: u8,
+    },
+    /// How often the interrupt comes, once in 100 ms.
+    Switch {
+        times: u32,
+    },
+    Copy {
+        report: u32,
+    },
+    /// The group is preempted, and does not leave its engine.
+    Preemption,
+}
+
+impl Failing {
+    fn to_words(self) -> String {
+        match self {
+            Failing::Mmu { client, kind, access, va } => format!("mmu {client} {kind} {access} {va}"),
+            Failing::Sm { sm, global_esr, warp_esr, pc } => format!("sm {sm} {global_esr} {warp_esr} {pc}"),
+            Failing::Graphics { interrupt, exception } => format!("graphics {interrupt} {exception}"),
+            Failing::Pbdma { register, bit } => format!("pbdma {register} {bit}"),
+            Failing::Switch { times } => format!("switch {times}"),
+            Failing::Copy { report } => format!("copy {report}"),
+            Failing::Preemption => "preemption".to_owned(),
+        }
+    }
+
+    fn from_words(unit: &str, words: &[&str]) -> Option<Failing> {
+        let numbers: Vec<u64> = words.iter().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+        let word = |at: usize| u32::try_from(*numbers.get(at)?).ok();
+        Some(match unit {
+            "mmu" => Failing::Mmu { client: word(0)? as usize, kind: word(1)?, access: word(2)?, va: *numbers.get(3)? },
+            "sm" => Failing::Sm { sm: word(0)?, global_esr: word(1)?, warp_esr: word(2)?, pc: *numbers.get(3)? },
+            "graphics" => Failing::Graphics { interrupt: word(0)?, exception: word(1)? },
+            "pbdma" => Failing::Pbdma { register: word(0)? as u8, bit: word(1)? as u8 },
+            "switch" => Failing::Switch { times: word(0)? },
+            "copy" => Failing::Copy { report: word(0)? },
+            "preemption" => Failing::Preemption,
+            _ => return None,
+        })
+    }
 }
 
 /// What lies behind a range of GPU addresses.
@@ -120,6 +191,8 @@ impl Step {
             Step::View(step) => format!("view {step}"),
             Step::Close(step) => format!("close {step}"),
             Step::Dup(step) => format!("dup {step}"),
+            Step::Fail(step, what) => format!("fail {step} {}", what.to_words()),
+            Step::Read(step, at, count) => format!("read {step} {at} {count}"),
             Step::Ioctl(call) => {
                 let mut line = format!("ioctl {} {:08x} {}", call.on, call.request, hex(&call.bytes));
                 line += &slots(&call.fds);
@@ -144,15 +217,28 @@ impl Step {
             "close" => Step::Close(rest.parse().ok()?),
             "dup" => Step::Dup(rest.parse().ok()?),
             "ioctl" => Step::Ioctl(Ioctl::from_words(rest)?),
+            "fail" | "read" => Step::of_words(verb, &rest.split(' ').collect::<Vec<_>>())?,
             _ => return None,
         })
+    }
+
+    fn of_words(verb: &str, words: &[&str]) -> Option<Step> {
+        match (verb, words) {
+            ("fail", [step, unit, words @ ..]) => {
+                Some(Step::Fail(step.parse().ok()?, Failing::from_words(unit, words)?))
+            }
+            ("read", [step, at, count]) => Some(Step::Read(step.parse().ok()?, at.parse().ok()?, count.parse().ok()?)),
+            _ => None,
+        }
     }
 
     /// The steps to which this step refers are counted anew after some were taken out.
     pub fn renumber(&mut self, number: impl Fn(usize) -> usize) {
         match self {
             Step::Open(_) | Step::Buffer(_) => {}
-            Step::View(step) | Step::Close(step) | Step::Dup(step) => *step = number(*step),
+            Step::View(step) | Step::Close(step) | Step::Dup(step) | Step::Fail(step, _) | Step::Read(step, ..) => {
+                *step = number(*step);
+            }
             Step::Ioctl(call) => {
                 call.on = number(call.on);
                 let pieces = call.pieces.iter_mut().flat_map(|piece| &mut piece.fds);
