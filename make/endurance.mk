@@ -95,17 +95,18 @@ $(TARGET)/soak/work: benches/soak/work.c ctests/session.h build
 soak: build venv $(SIM) $(TARGET)/soak/work ## an hour (SECONDS) of everything at once; fails if memory, descriptors, mappings or threads grow
 	$(PY) benches/soak/soak.py --seconds $(SECONDS) --target "$(CARGO_TARGET_DIR)" --out "$(abspath $(SOAK_OUT))"
 
-.PHONY: judge-driver test-driver test-driver-library
+.PHONY: judge-driver test-driver test-driver-library test-driver-suites
 judge-driver: # what both comparisons need: the driver as a library, and the judge
 	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" $(if $(NVMAP),NVMAP="$(abspath $(NVMAP))") \
 		OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r36"
 	$(if $(NVGPU_R35),$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU_R35))" NVMAP= OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r35")
 	$(CARGO) build --manifest-path judge/Cargo.toml --locked --release --target-dir "$(CARGO_TARGET_DIR)"/judge
 
-JUDGE = $(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin
+JUDGE     = $(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin
+JUDGE_R35 = $(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r35/libnvgpu-judge.so" orin:r35.4
 test-driver: judge-driver ## NVIDIA's own driver, built from the checkout that NVGPU names (and NVGPU_R35, and NVMAP), answers the same programs as the simulated kernel
 	$(JUDGE) compare $(or $(PROGRAMS),5000)
-	$(if $(NVGPU_R35),$(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r35/libnvgpu-judge.so" orin:r35.4 compare $(or $(PROGRAMS),5000))
+	$(if $(NVGPU_R35),$(JUDGE_R35) compare $(or $(PROGRAMS),5000))
 
 # These C programs of ctests run on the virtual Orin and are recorded. Then the driver gets their calls. hostobj makes none, and replay does
 # not like to be recorded: it sees that a loop makes no system call.
@@ -117,6 +118,17 @@ test-driver-library: judge-driver build ## the kernel calls of the library's C p
 		RUN='record() { TEGRARM_RECORD="$(RECORDED)/$$$$(basename "$$$$1").jsonl" "$$$$@"; }; record' plain
 	@echo "program                   calls  equal left out no reason"; status=0; \
 	for recording in "$(RECORDED)"/*.jsonl; do $(JUDGE) perform "$$recording" || status=1; done; exit $$status
+	$(MAKE) --no-print-directory test-driver-suites
+
+# The Rust suites of the library that make kernel calls. Each virtual board of a test writes down its calls (tests/common/board.rs); those of r36
+# and r35.4 are made on the driver of that release.
+SUITES_RECORDED := $(CARGO_TARGET_DIR)/judge/suites
+RECORDED_SUITES := bringup objects files buffers conflicts threads profiling
+test-driver-suites: judge-driver
+	rm -rf "$(SUITES_RECORDED)" && mkdir -p "$(SUITES_RECORDED)"
+	TEGRARM_TEST_RECORD="$(SUITES_RECORDED)" $(CARGO) test --locked -p tegrarm $(RECORDED_SUITES:%=--test %)
+	@echo "suite            release tests equal   calls   equal left out no reason"; $(JUDGE) suites "$(SUITES_RECORDED)" \
+		$(if $(NVGPU_R35),&& $(JUDGE_R35) suites "$(SUITES_RECORDED)")
 
 .PHONY: test-driver-mutants
 test-driver-mutants: ## each wrong rule of a list is noticed by the recorded answers of NVIDIA's driver

@@ -35,10 +35,19 @@ struct DriverKmd {
 }
 
 /// Calls that may end in another way, in fields that begin so, and why.
-const ELSEWHERE: [(&str, &str, &str); 3] = [
+const ELSEWHERE: [(&str, &str, &str); 6] = [
     ("NVGPU_PROFILER_IOCTL_", "", "the node of profilers is not built"),
+    ("NVGPU_DBG_GPU_IOCTL_", "", "the node of debuggers is not built"),
+    ("NVGPU_GPU_IOCTL_SET_MMUDEBUG_MODE", "recorded Err(ENOSYS)", "the virtual Orin refuses it"),
+    ("NVMAP_IOC_FROM_VA", "", "the pages are those of this program"),
     ("HOST1X_IOCTL_CREATE_FENCE", "", "host1x is another driver, and does not know this one's syncpoints"),
     ("NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT", "syncpoint_max: ", "no GPU counts the syncpoint"),
+];
+
+/// The same for recordings of tests whose threads make calls at once: these stand in the order in which they ended.
+const AT_ONCE: [(&str, &str, &str); 2] = [
+    ("NVGPU_AS_IOCTL_MAP_BUFFER_EX", "offset: ", "several threads took addresses at once"),
+    ("NVMAP_IOC_CREATE", "handle: ", "several threads made handles at once"),
 ];
 
 /// The bytes of a number in an argument.
@@ -145,7 +154,8 @@ impl Kmd for DriverKmd {
 }
 
 /// Shows what differs, by call. Returns how many calls differ without a reason.
-fn unexplained(outcome: &PerformedAll) -> usize {
+fn unexplained(outcome: &PerformedAll, at_once: bool) -> usize {
+    let reasons = || ELSEWHERE.iter().chain(AT_ONCE.iter().filter(|_| at_once));
     let mut by_call: BTreeMap<&str, Vec<&Difference>> = BTreeMap::new();
     for difference in &outcome.differences {
         by_call.entry(difference.call.split(' ').next().unwrap_or_default()).or_default().push(difference);
@@ -157,15 +167,15 @@ fn unexplained(outcome: &PerformedAll) -> usize {
         let may = |(name, field, _): &&(&str, &str, &str)| {
             call.starts_with(name) && fields().all(|text| text.starts_with(field))
         };
-        let reason = ELSEWHERE.iter().find(may).map(|(_, _, reason)| *reason);
+        let reason = reasons().find(may).map(|(_, _, reason)| *reason);
         without_reason += if reason.is_some() { 0 } else { differences.len() };
         println!("    {call}: {} differ, {}", differences.len(), reason.unwrap_or(&first));
     }
     without_reason
 }
 
-/// Rows of a table (program, calls, equal, left out, different without a reason): makes the calls of recordings of the library on the driver. Returns whether every answer is as recorded, or has a
-/// reason not to be.
+/// Rows of a table (program, calls, equal, left out, different without a reason): makes the calls of recordings of the library
+/// on the driver. Returns whether every answer is as recorded, or has a reason not to be.
 pub fn perform(driver: Driver, others: SimKmd, recordings: &[&str]) -> Result<bool, String> {
     let kernel = Arc::new(DriverKmd { driver: driver.descriptors(), others, pages: Mutex::default() });
     let mut left = 0;
@@ -174,10 +184,67 @@ pub fn perform(driver: Driver, others: SimKmd, recordings: &[&str]) -> Result<bo
         let outcome =
             perform_all(BufReader::new(file), kernel.clone(), |_, _| ()).map_err(|e| format!("{path}: {e}"))?;
         let name = Path::new(path).file_stem().unwrap_or_default().to_string_lossy();
-        let unexplained = unexplained(&outcome);
+        let unexplained = unexplained(&outcome, name.starts_with("threads,"));
         let equal = outcome.made.saturating_sub(outcome.differences.len());
         println!("{name:24} {:6} {equal:6} {:8} {unexplained:9}", outcome.made, outcome.left_out);
         left += unexplained;
     }
     Ok(left == 0)
+}
+
+/// The sums of a suite: its tests, how many of them have no call that differs without a reason, and their calls.
+#[derive(Default)]
+struct Sums {
+    /// The tests, and whether all their calls are explained.
+    tests: BTreeMap<String, bool>,
+    made: usize,
+    equal: usize,
+    left_out: usize,
+    unexplained: usize,
+}
+
+/// A row of a suite: makes the calls of each of its boards on a driver that was booted for it alone. The names of the recordings
+/// are those of tests/common/board.rs: suite, test, release and number, divided by commas.
+pub fn suites(library: &str, board: &str, release: &str, folder: &Path) -> Result<bool, String> {
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).map_err(|e| e.to_string())?.filter_map(|e| Some(e.ok()?.path())).collect();
+    names.sort();
+    let mut suites: BTreeMap<String, Sums> = BTreeMap::new();
+    for path in names {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let words: Vec<&str> = stem.split(',').collect();
+        let [suite, test, of, _] = words.as_slice() else { continue };
+        if *of != release {
+            continue;
+        }
+        let args = [library, &format!("{board}:{release}"), "perform", &path.to_string_lossy()];
+        let output = std::process::Command::new(&own).args(args).output().map_err(|e| e.to_string())?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let row = text.lines().last().and_then(|row| numbers(row.strip_prefix(&stem)?));
+        let sums = suites.entry((*suite).to_owned()).or_default();
+        let [made, equal, left_out, unexplained] = row.unwrap_or_else(|| {
+            println!("{stem}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+            [0, 0, 0, 1]
+        });
+        if unexplained > 0 {
+            println!("{stem}:\n{text}");
+        }
+        *sums.tests.entry((*test).to_owned()).or_insert(true) &= unexplained == 0;
+        sums.made += made;
+        sums.equal += equal;
+        sums.left_out += left_out;
+        sums.unexplained += unexplained;
+    }
+    for (suite, Sums { tests, made, equal, left_out, unexplained }) in &suites {
+        let well = tests.values().filter(|well| **well).count();
+        println!("{suite:16} {release:6} {:5} {well:5} {made:7} {equal:7} {left_out:8} {unexplained:9}", tests.len());
+    }
+    Ok(suites.values().all(|sums| sums.unexplained == 0))
+}
+
+/// The numbers in a row of `perform`.
+fn numbers(row: &str) -> Option<[usize; 4]> {
+    let numbers: Vec<usize> = row.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    numbers.try_into().ok()
 }

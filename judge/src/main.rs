@@ -112,12 +112,24 @@ fn answer(judge: &Judge<'_>, nvmap: Option<&Judge<'_>>) {
     }
 }
 
+/// The status for whether all is well.
+fn status(result: Result<bool, String>) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::from(2)
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let [_, library, board, command, rest @ ..] = words.as_slice() else {
         eprintln!(
-            "usage: tegrarm-judge LIBRARY orin[:RELEASE]|xavier compare PROGRAMS [FAMILY [FIRST]] | record PROGRAMS FAMILY [FIRST] | answer | perform RECORDING..."
+            "usage: tegrarm-judge LIBRARY orin[:RELEASE]|xavier compare PROGRAMS [FAMILY [FIRST]] | record PROGRAMS FAMILY [FIRST] | answer | perform RECORDING... | suites FOLDER"
         );
         return ExitCode::from(2);
     };
@@ -127,6 +139,14 @@ fn main() -> ExitCode {
         eprintln!("there is no release {release}");
         return ExitCode::from(2);
     };
+    if let ("suites", [folder]) = (*command, rest) {
+        return status(kmd::suites(
+            library,
+            if board == Board::Orin { "orin" } else { "xavier" },
+            release,
+            Path::new(folder),
+        ));
+    }
     let driver = match Driver::boot(library, board, l4t.is_r35()) {
         Ok(driver) => driver,
         Err(reason) => {
@@ -137,15 +157,10 @@ fn main() -> ExitCode {
     let chip = if board == Board::Xavier { Chip::Gv11b } else { Chip::AgxOrin };
     let config = SimConfig { l4t, ..SimConfig::new(chip) };
     if *command == "perform" {
-        let others = SimKmd::new(SimConfig { step: true, ..config });
-        return match kmd::perform(driver, others, rest) {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(reason) => {
-                eprintln!("{reason}");
-                ExitCode::from(2)
-            }
-        };
+        // A board of a test has less memory than a module (tests/common/board.rs).
+        let mem_total = if rest.iter().any(|name| name.contains(',')) { 512 << 20 } else { config.mem_total };
+        let others = SimKmd::new(SimConfig { step: true, mem_total, ..config });
+        return status(kmd::perform(driver, others, rest));
     }
     let judge = Judge { driver: &driver, config };
     // nvmap is built beside the driver if its sources were named.

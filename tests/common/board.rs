@@ -2,16 +2,23 @@
 //!
 //! `TEGRARM_TEST_BACKEND=nvgpu` chooses the device nodes. Every call is then a real system call, and the provider of
 //! the nodes answers it. `make test-out-of-process` lets `tegrarm-sim run` provide them.
+//!
+//! `TEGRARM_TEST_RECORD` names a folder in which each virtual board writes down the calls that it gets, for
+//! `make test-driver-library`.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 use tegra_sim::{Census, Chip, L4t, SimConfig, SimKmd};
-use tegrarm_kmd::{Arg, Errno, Kmd, LinuxKmd, Mapping, Node, Placement, Prot};
+use tegrarm_kmd::{Arg, Errno, Kmd, LinuxKmd, Mapping, Node, Placement, Prot, Recorded};
 
 /// A board on which tests run.
 pub enum Board {
     /// A board in this process. The objects in it can be counted.
     Virtual(SimKmd),
+    /// The same, whose calls are written down.
+    Recorded { sim: Arc<SimKmd>, recorder: Recorded },
     /// A board behind the device nodes.
     Nodes(LinuxKmd),
 }
@@ -23,7 +30,23 @@ pub fn board(l4t: L4t) -> Arc<Board> {
         return Arc::new(Board::Nodes(LinuxKmd));
     }
     let config = SimConfig { mem_total: 512 << 20, ..SimConfig::new(Chip::AgxOrin).on(l4t) };
-    Arc::new(Board::Virtual(SimKmd::new(config)))
+    let sim = SimKmd::new(config);
+    let Some(folder) = std::env::var_os("TEGRARM_TEST_RECORD") else { return Arc::new(Board::Virtual(sim)) };
+    let (sim, path) = (Arc::new(sim), recording(Path::new(&folder), l4t));
+    let recorder = Recorded::create(sim.clone(), &path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    Arc::new(Board::Recorded { sim, recorder })
+}
+
+/// The file of a board's calls: the test program, the test, the release, and how many boards the program had before.
+fn recording(folder: &Path, l4t: L4t) -> PathBuf {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    let program = std::env::current_exe().expect("the program's own path");
+    let program = program.file_stem().expect("a name").to_string_lossy();
+    // Cargo adds a hash to the name.
+    let suite = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
+    let thread = std::thread::current();
+    let (test, number) = (thread.name().unwrap_or("thread"), MADE.fetch_add(1, Ordering::Relaxed));
+    folder.join(format!("{suite},{test},{},{number}.jsonl", l4t.name()))
 }
 
 /// Those of `all` that can be tested here. Behind the nodes it is the one that `TEGRARM_SIM_L4T` names.
@@ -48,6 +71,7 @@ impl Board {
         static ONCE: Once = Once::new();
         match self {
             Board::Virtual(sim) => Some(sim.kernel().census()),
+            Board::Recorded { sim, .. } => Some(sim.kernel().census()),
             Board::Nodes(_) if std::env::var_os("TEGRARM_TEST_CENSUS").is_some_and(|value| value == "none") => {
                 ONCE.call_once(|| eprintln!("SKIPPED: counting kernel objects, as TEGRARM_TEST_CENSUS says"));
                 None
@@ -72,12 +96,13 @@ impl Board {
     /// Whether no other test has used the board before, so that it hands out the first ids. A board behind the nodes
     /// may have served others.
     pub fn is_fresh(&self) -> bool {
-        matches!(self, Board::Virtual(_))
+        !matches!(self, Board::Nodes(_))
     }
 
     fn kmd(&self) -> &dyn Kmd {
         match self {
             Board::Virtual(sim) => sim,
+            Board::Recorded { recorder, .. } => recorder,
             Board::Nodes(linux) => linux,
         }
     }
