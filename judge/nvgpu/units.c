@@ -4,6 +4,7 @@
 #include <nvgpu/clk_arb.h>
 #include <nvgpu/comptags.h>
 #include <nvgpu/enabled.h>
+#include <nvgpu/engine_status.h>
 #include <nvgpu/fbp.h>
 #include <nvgpu/ce.h>
 #include <nvgpu/channel.h>
@@ -17,7 +18,7 @@
 #include <nvgpu/ltc.h>
 #include <nvgpu/mmu_fault.h>
 #include <nvgpu/pbdma_status.h>
-#include <nvgpu/rc.h>
+#include <nvgpu/preempt.h>
 #include <nvgpu/runlist.h>
 #include <nvgpu/tsg.h>
 #include <nvgpu/hw/gm20b/hw_top_gm20b.h>
@@ -260,6 +261,36 @@ static void fail_ctxsw(struct gk20a *g, struct nvgpu_runlist *runlist, u32 times
 	}
 }
 
+/* The context of the group stays on each engine. */
+static void stays(struct gk20a *g, u32 engine, struct nvgpu_engine_status_info *status)
+{
+	(void)g;
+	(void)engine;
+	memset(status, 0, sizeof *status);
+	status->ctx_id = failed->tsgid;
+	status->ctxsw_status = NVGPU_CTX_STATUS_VALID;
+	status->is_busy = true;
+}
+
+static void fail_preempt(struct gk20a *g)
+{
+	void (*read)(struct gk20a *g, u32 engine, struct nvgpu_engine_status_info *status) = g->ops.engine_status.read_engine_status_info;
+	u32 period = g->ctxsw_timeout_period_ms;
+
+	g->ops.engine_status.read_engine_status_info = stays;
+	/* The driver looks for so long. */
+	g->ctxsw_timeout_period_ms = 1;
+#ifdef JUDGE_R35
+	int err = nvgpu_fifo_preempt_tsg(g, nvgpu_tsg_from_ch(failed));
+#else
+	int err = nvgpu_fifo_preempt_tsg(g, failed->runlist->id, failed->tsgid);
+#endif
+	if (err != -EBUSY)
+		abort();
+	g->ctxsw_timeout_period_ms = period;
+	g->ops.engine_status.read_engine_status_info = read;
+}
+
 static void fail(struct gk20a *g, const struct judge_failure *f)
 {
 	struct nvgpu_runlist *runlist = failed->runlist;
@@ -286,7 +317,7 @@ static void fail(struct gk20a *g, const struct judge_failure *f)
 		fail_ctxsw(g, runlist, f->words[0]);
 		break;
 	case JUDGE_PREEMPT:
-		nvgpu_rc_preempt_timeout(g, nvgpu_tsg_from_ch(failed));
+		fail_preempt(g);
 		break;
 	case JUDGE_CE:
 		judge_raise(ce_intr_status_r(0), ce_intr_status_launcherr_pending_f());

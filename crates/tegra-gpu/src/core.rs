@@ -37,6 +37,9 @@ fn has_one_processor() -> bool {
 }
 
 /// The GPU without its threads.
+/// How long nvgpu waits for the end of a preemption (docs/hardware/nvgpu-tsg.md#enable-disable-preempt).
+const PREEMPTION: Duration = Duration::from_millis(100);
+
 pub(crate) struct Core {
     pub(crate) config: GpuConfig,
     pub(crate) trace: Trace,
@@ -151,17 +154,18 @@ impl Core {
         channels.iter().for_each(|c| drop(c.pbdma.lock()));
     }
 
-    /// Waits until nothing of the group executes. If a grid does not end within the context-switch timeout, the grid
-    /// and its group are stopped.
-    pub(crate) fn preempt(&self, tsg: &HwTsg) {
-        for channel in self.group(tsg) {
-            let limit = Duration::from_nanos(tsg.ctxsw_timeout_ns());
-            let idle = channel.pbdma.try_lock_for(limit);
-            if idle.is_none() {
-                channel.signals.stop.request(StopReason::SwitchTimeout);
-                drop(channel.pbdma.lock());
-            }
+    /// Waits until nothing of the group executes, for as long as nvgpu looks at the engine. A grid that does not end keeps the engine
+    /// from the kernel, as from another group: the group is stopped when that has lasted too long.
+    pub(crate) fn preempt(&self, tsg: &HwTsg) -> bool {
+        let until = Instant::now() + PREEMPTION;
+        let idle = |channel: &Arc<Channel>| {
+            channel.pbdma.try_lock_for(until.saturating_duration_since(Instant::now())).is_some()
+        };
+        let all = self.group(tsg).iter().all(idle);
+        if !all {
+            self.engine.contend(tsg);
         }
+        all
     }
 
     /// Takes the tokens from the doorbell pages. A store may have overwritten an earlier token that was not taken yet.

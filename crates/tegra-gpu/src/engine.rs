@@ -5,7 +5,7 @@ use super::stop::{Stop, StopReason};
 use super::wake::Use;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tegra_hw::{HwChannel, HwGpu};
+use tegra_hw::{HwChannel, HwGpu, HwTsg};
 use tegrarm_lock::Mutex;
 
 /// The channel whose grid runs.
@@ -85,9 +85,22 @@ impl Engine {
         self.busy.wake();
     }
 
-    /// Stops the running grid if the time of its watchdog is over.
+    /// The kernel wants the engine from a group.
+    pub(crate) fn contend(&self, tsg: &HwTsg) {
+        if let Some(owner) = self.owner.lock().as_mut().filter(|owner| owner.tsg == std::ptr::from_ref(tsg) as usize) {
+            owner.contended_since.get_or_insert_with(host_ns);
+        }
+    }
+
+    /// Stops the running grid if the time of its watchdog is over, or if somebody has waited for the engine for too long.
     pub(crate) fn watch(&self) {
         let owner = self.owner.lock();
+        if let Some(owner) = owner.as_ref()
+            && owner.contended_since.is_some_and(|since| host_ns().saturating_sub(since) > owner.limit_ns)
+            && owner.gpu.timeouts.are_on()
+        {
+            owner.stop.request(StopReason::SwitchTimeout);
+        }
         let limit = owner.as_ref().and_then(|o| Some((o, o.watchdog_ns?)));
         if let Some((owner, limit)) = limit
             && self.busy_ns().is_some_and(|ns| ns > limit)

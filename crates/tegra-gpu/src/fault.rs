@@ -78,6 +78,9 @@ pub enum Failure {
     Switch(u32),
     /// A launch that the copy engine rejects, with its report.
     Copy(u32),
+    /// The group does not leave its engine while the kernel waits for the end of a preemption. The kernel gives up, and nothing else
+    /// happens.
+    Preemption,
 }
 
 impl Failure {
@@ -94,6 +97,7 @@ impl Failure {
                 let intr = INTERRUPTS.into_iter().find(|intr| (intr.register, intr.bit) == (register, bit))?;
                 return Some((pbdma(channel, intr, "interrupt"), intr.recovered));
             }
+            Failure::Preemption => return None,
             Failure::Switch(ms) if u64::from(ms) * 1_000_000 <= channel.tsg.ctxsw_timeout_ns() => return None,
             Failure::Switch(ms) => switch_timeout(channel, format_args!("{ms} ms")),
             Failure::Copy(report) => copy_engine(channel, report, "launch"),

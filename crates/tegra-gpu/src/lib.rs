@@ -165,8 +165,8 @@ impl GpuPort for Gpu {
         self.core.reset(tsg);
     }
 
-    fn preempt(&self, tsg: &HwTsg) {
-        self.core.preempt(tsg);
+    fn preempt(&self, tsg: &HwTsg) -> bool {
+        self.core.preempt(tsg)
     }
 
     fn time_ns(&self) -> u64 {

@@ -33,8 +33,10 @@ pub trait GpuPort: Send + Sync + std::fmt::Debug {
     /// calls this after every channel of the group became unserviceable.
     fn reset(&self, tsg: &HwTsg);
 
-    /// Waits until nothing of the group executes (preempt). Its channels may run again right after.
-    fn preempt(&self, tsg: &HwTsg);
+    /// Waits until nothing of the group executes (preempt), but not for ever. Its channels may run again right after. The result is false
+    /// if something still executes.
+    #[must_use]
+    fn preempt(&self, tsg: &HwTsg) -> bool;
 
     /// The GPU's time (PTIMER) in nanoseconds.
     fn time_ns(&self) -> u64;

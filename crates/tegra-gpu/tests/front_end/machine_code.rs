@@ -276,7 +276,7 @@ fn a_watched_endless_grid() {
     assert!(b.m.gpu.faults()[0].contains("watchdog"), "{:?}", b.m.gpu.faults());
 }
 
-/// Reset and preempt return although a grid does not end. The preempted group dies.
+/// Reset and preempt return although a grid does not end. The preempted group dies when its context-switch timeout is over.
 #[test]
 fn reset_and_preempt() {
     for preempt in [false, true] {
@@ -290,7 +290,7 @@ fn reset_and_preempt() {
         b.m.ring(&lane);
         wait(|| b.sems.mem.read_u32(0) == 1);
         if preempt {
-            b.m.gpu.preempt(&tsg);
+            assert!(!b.m.gpu.preempt(&tsg));
             wait(|| lane.dead());
             assert_eq!(lane.notified(), Some(8));
         } else {

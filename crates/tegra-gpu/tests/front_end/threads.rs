@@ -228,7 +228,7 @@ fn a_removed_channel_is_nobodys() {
         for look in [
             (|gpu, _| (1..100).for_each(|id| gpu.ring(id))) as fn(&Gpu, &HwTsg),
             |gpu, tsg| gpu.reset(tsg),
-            |gpu, tsg| gpu.preempt(tsg),
+            |gpu, tsg| _ = gpu.preempt(tsg),
         ] {
             let (gpu, tsg, done) = (&*m.gpu, &*tsg, &done);
             scope.spawn(move || {

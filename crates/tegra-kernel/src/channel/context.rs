@@ -25,7 +25,9 @@ pub(super) fn alloc_obj_ctx(call: &Call<'_>, channel: &Arc<Channel>, args: &mut 
     if is_graphics(args.class_num) && (state.veid > 0 || state.runqueue > 0) {
         return Err(Errno::EINVAL.because("graphics works in VEID 0 of runqueue 0 only").into());
     }
-    call.board.gpu.preempt(&tsg.hw);
+    if !call.board.gpu.preempt(&tsg.hw) {
+        return Err(Errno::EBUSY.because("the group's work did not leave the engine in time; it goes on").into());
+    }
     let mut group = tsg.state.lock();
     if call.is_r35() {
         let weak = Arc::downgrade(&space);

@@ -54,7 +54,11 @@ fn set_enabled(channel: &Channel, enabled: bool) {
 pub(super) fn preempt(call: &Call<'_>, channel: &Arc<Channel>, _: &mut ()) -> Reply {
     let tsg = channel.state.lock().tsg.clone();
     match tsg {
-        Some(tsg) => call.board.gpu.preempt(&tsg.hw),
+        // r36 forgets the error of the preemption, because it enables the group afterwards.
+        Some(tsg) if !call.board.gpu.preempt(&tsg.hw) && call.is_r35() => {
+            return Err(Errno::EBUSY.because("the group's work did not leave the engine in time; it goes on").into());
+        }
+        Some(_) => {}
         // r35 preempts the channel alone, which does not run.
         None if call.is_r35() => {}
         None => return Err(Errno::EINVAL.because("the channel is in no TSG (TSG BIND_CHANNEL)").into()),

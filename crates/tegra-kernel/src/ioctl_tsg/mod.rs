@@ -75,8 +75,10 @@ fn disable(_: &Call<'_>, file: &Arc<TsgFile>, _: &mut ()) -> Reply {
 }
 
 fn preempt(call: &Call<'_>, file: &Arc<TsgFile>, _: &mut ()) -> Reply {
-    call.board.gpu.preempt(&file.tsg.hw);
-    Ok(())
+    if call.board.gpu.preempt(&file.tsg.hw) {
+        return Ok(());
+    }
+    Err(Errno::EBUSY.because("the group's work did not leave the engine in time; it goes on").into())
 }
 
 fn event_id_ctrl(call: &Call<'_>, file: &Arc<TsgFile>, args: &mut nvgpu_event_id_ctrl_args) -> Reply {

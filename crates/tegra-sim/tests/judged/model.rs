@@ -217,7 +217,7 @@ fn failure(what: Failing) -> Failure {
         Failing::Pbdma { register, bit } => Failure::Pbdma(register, bit),
         Failing::Switch { times } => Failure::Switch(100 * times),
         Failing::Copy { report } => Failure::Copy(report),
-        Failing::Preemption => Failure::Switch(u32::MAX),
+        Failing::Preemption => Failure::Preemption,
     }
 }
 
