@@ -29,8 +29,9 @@ void judge_rewind(void);
 /* What units of the GPU report when the work of a channel fails. */
 enum judge_unit { JUDGE_MMU, JUDGE_SM, JUDGE_GR, JUDGE_PBDMA, JUDGE_CTXSW, JUDGE_CE, JUDGE_PREEMPT };
 struct judge_failure {
-	/* MMU: engine, client with its type in bit 7, fault type, access. SM: its number, global and warp ESR. GR: the bits of the interrupt and of the exception.
-	 * PBDMA: both registers of its interrupts. CTXSW: how often it interrupts. CE: the code of the report. PREEMPT, whose end is not seen in time, has none. */
+	/* MMU: engine, client with its type in bit 7, fault type, access. SM: its number, global and warp ESR. GR: the bits of the
+	 * interrupt and of the exception. PBDMA: both registers of its interrupts. CTXSW: how often it interrupts. CE: the code of the
+	 * report. PREEMPT, whose end is not seen in time, has none. */
 	uint32_t unit;
 	uint32_t words[4];
 	/* MMU: the address. SM: the program counter. */
