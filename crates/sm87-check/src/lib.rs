@@ -343,7 +343,7 @@ impl Inspector {
         match plan {
             Plan::Nothing => {}
             Plan::Access(shape) => {
-                access::find(&mut self.accesses, w, env, u, shape, exec);
+                access::find(&mut self.accesses, w, env, u, &shape, exec);
                 self.span = Span::of(&self.accesses);
                 let common = self.common.clone();
                 let mut common = common.lock();

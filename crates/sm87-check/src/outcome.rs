@@ -93,7 +93,7 @@ impl CtaObserver for Storers<'_> {
         let Some(shape) = env.image().notes::<Storing>().and_then(|of| *of.0.get(u.at() as usize)?) else {
             return step.execute();
         };
-        access::find(&mut self.accesses, w, env, u, shape, step.exec());
+        access::find(&mut self.accesses, w, env, u, &shape, step.exec());
         self.accesses.retain(|access| access.writes && access.memory == Memory::Global);
         if self.accesses.is_empty() {
             return step.execute();

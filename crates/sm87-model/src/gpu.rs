@@ -2,13 +2,14 @@
 
 use super::l2::L2;
 use super::machine::{DRAM_ALL, DRAM_READS, Estimate, Machine, Unit};
-use super::memory::{Cache, Shared};
+use super::memory::{self, Cache, Shared, Touch, Touching, Way};
 use super::table::{self, FILL, SCHEDULERS, SLICE};
 use super::traffic::Traffic;
 use sm87::Launch;
+use sm87::isa::memory::{Shape, Space};
+use std::sync::Arc;
+use tegrarm_lock::Mutex;
 
-/// The ways of the L1 cache. NVIDIA does not say how many there are.
-const L1_WAYS: usize = 4;
 /// The least bytes that the L1 cache has beside shared memory.
 const LEAST_L1: u32 = 28 << 10;
 
@@ -141,10 +142,11 @@ impl Gpu {
     }
 
     /// The memory behind an SM, and its L1 cache.
+    #[inline(always)]
     pub(super) fn memory(&mut self, sm: u32) -> Option<(&mut Shared, &mut Cache)> {
         let bytes = self.l1_bytes.into();
         let sm = self.sms.get_mut(sm as usize)?;
-        Some((&mut self.shared, sm.l1.get_or_insert_with(|| Cache::new(bytes, L1_WAYS))))
+        Some((&mut self.shared, sm.l1.get_or_insert_with(|| Cache::new(bytes))))
     }
 
     /// What the grid takes, but at least the nanoseconds that its clocks showed to it.
@@ -202,6 +204,70 @@ impl Sm {
         let busiest = units.fold((Unit::Issue, 0), |a, b| if b.1 > a.1 { b } else { a });
         let bound = if latency > busiest.1 { (Unit::Latency, latency) } else { busiest };
         (overlapped(latency as f64, busiest.1 as f64), bound)
+    }
+}
+
+/// The GPU of a launch while no CTA uses it.
+pub(super) type Lent = Arc<Mutex<Option<Box<Gpu>>>>;
+
+/// What the SM of a CTA has behind it.
+pub(super) struct Behind {
+    lent: Lent,
+    /// The GPU, from the first access of a turn of the CTA to the end of the turn. One thread executes the launch, so that no other CTA
+    /// has a turn meanwhile.
+    gpu: Option<Box<Gpu>>,
+    pub sm: u32,
+    /// The bytes that this place of a CTA has asked the L2 cache for.
+    pub asked: u64,
+    /// The bytes that the DRAM has moved for the instruction that is accounted for.
+    pub moved: u64,
+}
+
+impl Behind {
+    /// Nothing was asked for yet.
+    pub fn new(lent: &Lent) -> Behind {
+        Behind { lent: lent.clone(), gpu: None, sm: 0, asked: 0, moved: 0 }
+    }
+
+    /// The GPU, of which nobody else knows until it is given back.
+    #[inline(always)]
+    pub fn gpu(&mut self) -> Option<&mut Gpu> {
+        if self.gpu.is_none() {
+            self.gpu = self.lent.lock().take();
+            debug_assert!(self.gpu.is_some(), "another CTA has a turn");
+        }
+        self.gpu.as_deref_mut()
+    }
+
+    /// The turn of the CTA is over.
+    pub fn give_back(&mut self) {
+        if let Some(gpu) = self.gpu.take() {
+            *self.lent.lock() = Some(gpu);
+        }
+    }
+
+    /// Accesses to lines of global memory.
+    #[inline(always)]
+    pub fn global(&mut self, touching: Touching<'_>, shape: &Shape) -> Touch {
+        self.moved = 0;
+        if touching.is_empty() {
+            return Touch::default();
+        }
+        let copies = shape.space == Space::Copy;
+        let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong };
+        let (sm, asked) = (self.sm, self.asked);
+        let Some((behind, l1)) = self.gpu().and_then(|gpu| gpu.memory(sm)) else { return Touch::default() };
+        let before = behind.dram_bytes;
+        let touch = memory::global(behind, l1, touching, way, asked);
+        self.moved = behind.dram_bytes - before;
+        self.asked += touch.filled;
+        touch
+    }
+}
+
+impl Drop for Behind {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }
 

@@ -5,9 +5,6 @@
 //! accesses with the same clock are taken for simultaneous. A line is there as long as less than the size of the cache has come from
 //! the DRAM since it was used.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 /// The lines that are remembered, in each of two generations: 128 MiB of memory. A line that is older is in no cache.
 const LINES: usize = 1 << 20;
 
@@ -33,26 +30,62 @@ pub(super) fn spread(line: u64) -> u64 {
     line.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Spreads line numbers, of which the map uses the upper bits too.
+/// Lines by their numbers: a table in which a line is at the first free place from the one on to which its number leads.
 #[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("the keys are line numbers");
-    }
-
-    fn write_u64(&mut self, line: u64) {
-        self.0 = spread(line);
-        self.0 ^= self.0 >> 32;
-    }
+struct Lines {
+    /// Numbers, increased by one, and lines. There are none, or a power of two, a quarter of which are free.
+    places: Vec<(u64, Line)>,
+    count: usize,
 }
 
-type Lines = HashMap<u64, Line, BuildHasherDefault<Spread>>;
+/// The places of a table that is not empty.
+const LEAST: usize = 256;
+
+impl Lines {
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Where a line is, or where it would be. There must be a free place.
+    #[inline(always)]
+    fn place(&self, line: u64) -> usize {
+        let last = self.places.len() - 1;
+        let mut at = (spread(line) >> 32) as usize & last;
+        while self.places[at].0 != 0 && self.places[at].0 != line + 1 {
+            at = (at + 1) & last;
+        }
+        at
+    }
+
+    fn get(&self, line: u64) -> Option<Line> {
+        let known = *self.places.get(if self.places.is_empty() { 0 } else { self.place(line) })?;
+        (known.0 != 0).then_some(known.1)
+    }
+
+    /// A line, which is `new()` if it was not there.
+    #[inline(always)]
+    fn entry(&mut self, line: u64, new: impl FnOnce() -> Line) -> &mut Line {
+        if self.count >= self.places.len() / 4 * 3 {
+            self.grow();
+        }
+        let at = self.place(line);
+        let (number, known) = &mut self.places[at];
+        if *number == 0 {
+            (*number, *known) = (line + 1, new());
+            self.count += 1;
+        }
+        known
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let places = vec![Default::default(); (2 * self.places.len()).max(LEAST)];
+        for (number, known) in std::mem::replace(&mut self.places, places).into_iter().filter(|known| known.0 != 0) {
+            let at = self.place(number - 1);
+            self.places[at] = (number, known);
+        }
+    }
+}
 
 /// The cache.
 pub(super) struct L2 {
@@ -70,6 +103,7 @@ impl L2 {
     }
 
     /// Reads or changes sectors of a line at a clock, which are there afterwards. `missed` of `asked` bytes came from the DRAM so far.
+    #[inline(always)]
     pub(super) fn touch(
         &mut self,
         line: u64,
@@ -82,11 +116,14 @@ impl L2 {
         }
         let (bytes, together) = (u128::from(self.bytes), u128::from(self.together));
         let here = |known: &Line| {
+            if known.at == clock {
+                return true;
+            }
             let since = u128::from(clock.abs_diff(known.at)) * together;
             since * u128::from(missed.max(1)) < bytes * u128::from(asked.max(1))
         };
         let older = &self.older;
-        let known = self.lines.entry(line).or_insert_with(|| older.get(&line).copied().unwrap_or_default());
+        let known = self.lines.entry(line, || older.get(line).unwrap_or_default());
         let before = if here(known) { known.sectors } else { 0 };
         let found = Found { here: before & sectors, changed: before >> 4 & sectors };
         *known = Line { sectors: before | if changes { sectors | sectors << 4 } else { sectors }, at: clock };
@@ -113,6 +150,19 @@ mod tests {
             1,
             "an eighth of what is asked for comes from the DRAM"
         );
+    }
+
+    #[test]
+    fn a_table_finds_the_lines_that_it_has() {
+        let mut lines = Lines::default();
+        let number = |n: u64| n.wrapping_mul(0x1000_0000_01b3) >> 7;
+        assert!(lines.get(0).is_none());
+        for n in 0..5000 {
+            assert_eq!(lines.entry(number(n), || Line { sectors: 1, at: n }).at, n);
+            assert_eq!(lines.entry(number(n / 2), Line::default).at, n / 2, "it is there already");
+        }
+        assert!((0..5000).all(|n| lines.get(number(n)).is_some_and(|line| line.at == n)));
+        assert!(lines.len() == 5000 && lines.get(number(5000)).is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The model's view of a CTA: a [`Meter`] accounts for instructions when they are executed.
+//! The model's view of a CTA: a `Meter` accounts for instructions when they are executed.
 //!
 //! ```text
 //!   mod        which instructions are looked at     machine   what is modelled, and the estimate
@@ -30,10 +30,10 @@ pub use ledger::{Accesses, Counters, Listed, Rows, Stall};
 pub use machine::{Estimate, Machine, Unit};
 pub use table::{instructions_per_cycle, operations_per_cycle};
 
-use gpu::{Busy, Gpu};
+use gpu::{Behind, Busy, Gpu, Lent};
 use ledger::Ledger;
-use memory::{Lines, Seen, Touch, Way};
-use segment::Segments;
+use memory::{Lines, Seen, Touch};
+use segment::{Segment, Segments};
 use sm87::Launch;
 use sm87::isa;
 use sm87::isa::memory::{Shape, Space};
@@ -51,7 +51,9 @@ use traffic::Traffic;
 
 /// The model of what one launch takes on a machine.
 pub struct Model {
-    gpu: Arc<Mutex<Gpu>>,
+    gpu: Lent,
+    /// What a CTA can read of the DRAM when none has read anything.
+    traffic: Traffic,
     estimate: Mutex<Option<Estimate>>,
     /// What is noted of each instruction, if that is asked for.
     rows: Option<Arc<Mutex<Rows>>>,
@@ -66,7 +68,9 @@ impl std::fmt::Debug for Model {
 impl Model {
     /// The model of a launch that has not begun.
     pub fn new(machine: Machine, launch: &Launch) -> Model {
-        Model { gpu: Arc::new(Mutex::new(Gpu::new(machine, launch))), estimate: Mutex::default(), rows: None }
+        let gpu = Gpu::new(machine, launch);
+        let traffic = gpu.traffic();
+        Model { gpu: Arc::new(Mutex::new(Some(Box::new(gpu)))), traffic, estimate: Mutex::default(), rows: None }
     }
 
     /// The same, which also notes what each instruction does.
@@ -102,24 +106,30 @@ impl Observer for Model {
     }
 
     fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
-        Meter::new(&self.gpu, self.rows.as_ref().map(Ledger::new))
+        let account = Account::new(&self.gpu, self.traffic.clone(), self.rows.as_ref().map(Ledger::new));
+        Box::new(Meter { program: None, account })
     }
 
     fn ends(&self, shown: u64) {
-        *self.estimate.lock() = Some(self.gpu.lock().estimate(shown));
+        *self.estimate.lock() = self.gpu.lock().as_ref().map(|gpu| gpu.estimate(shown));
     }
 }
 
 impl CtaObserver for Meter {
     fn begins(&mut self, sm: u32) {
-        self.begin(sm);
+        self.account.begin(sm);
     }
 
     /// Accounts for a segment, and then executes its first instruction.
     fn step(&mut self, step: &mut Instruction<'_, '_>) -> Flow {
         if !step.is_second_call() {
             let (w, env, u) = step.parts();
-            self.segment(w, env, u, step.exec());
+            if !self.program.as_ref().is_some_and(|(image, _)| Arc::ptr_eq(image, env.image())) {
+                self.turn_to(env.image());
+            }
+            if let Some((_, segments)) = &self.program {
+                self.account.segment(w, env, u, segments, step.exec());
+            }
         }
         step.execute()
     }
@@ -131,24 +141,46 @@ impl CtaObserver for Meter {
             let begin = old.all.get(number as usize)?.at.start;
             new.of.get(now.moved(before, begin) as usize).copied()
         };
-        self.warps.iter_mut().for_each(|warp| warp.next = warp.next.and_then(moved));
+        self.account.warps.iter_mut().for_each(|warp| warp.next = warp.next.and_then(moved));
+    }
+
+    fn turn_ends(&mut self, _: &Env<'_>, _: &[Warp], _: bool) {
+        self.account.behind.give_back();
     }
 
     fn ends(&mut self) {
-        self.end();
+        self.account.end();
+    }
+}
+
+impl Meter {
+    /// Goes on with a program.
+    #[cold]
+    fn turn_to(&mut self, image: &Arc<Image>) {
+        let segments = image.notes::<Arc<Segments>>();
+        if let (Some(ledger), Some(segments)) = (&mut self.account.ledger, segments) {
+            ledger.turn_to(segments);
+        }
+        self.program = segments.map(|segments| (image.clone(), segments.clone()));
     }
 }
 
 /// The most segments in a row of which no lane executes the first instruction, and that are accounted for nevertheless.
 const SKIPPED: u32 = 64;
 
-/// Of so many instructions the last access is known.
-const SEEN: usize = 16;
+/// Of so many instructions the last accesses are known.
+const SEEN: usize = 256;
+
+/// Accounts for the instructions of CTAs, one after another.
+struct Meter {
+    /// The program that was executed last, and its segments.
+    program: Option<(Arc<Image>, Arc<Segments>)>,
+    account: Account,
+}
 
 /// What the model knows of a CTA.
-pub(crate) struct Meter {
-    gpu: Arc<Mutex<Gpu>>,
-    sm: u32,
+struct Account {
+    behind: Behind,
     /// The scheduler of the first warp.
     scheduler: usize,
     warps: Vec<Timeline>,
@@ -158,39 +190,32 @@ pub(crate) struct Meter {
     accesses: Vec<Access>,
     lines: Lines,
     /// The last accesses of instructions.
-    seen: [Seen; SEEN],
+    seen: Vec<Seen>,
     traffic: Traffic,
-    /// The bytes that this place of a CTA has asked the L2 cache for.
-    asked: u64,
-    /// The bytes that the DRAM has moved for the instruction that is accounted for.
-    moved: u64,
     ledger: Option<Box<Ledger>>,
 }
 
-impl Meter {
+impl Account {
     /// Has seen nothing yet.
-    pub(crate) fn new(gpu: &Arc<Mutex<Gpu>>, ledger: Option<Box<Ledger>>) -> Box<Meter> {
-        Box::new(Meter {
-            gpu: gpu.clone(),
-            sm: 0,
+    fn new(lent: &Lent, traffic: Traffic, ledger: Option<Box<Ledger>>) -> Account {
+        Account {
+            behind: Behind::new(lent),
             scheduler: 0,
             warps: Vec::new(),
             barriers: [[0; 2]; 16],
             busy: Default::default(),
             accesses: Vec::with_capacity(64),
             lines: Lines::default(),
-            seen: Default::default(),
-            traffic: gpu.lock().traffic(),
-            asked: 0,
-            moved: 0,
+            seen: Vec::new(),
+            traffic,
             ledger,
-        })
+        }
     }
 
     /// A CTA begins on an SM.
-    pub(crate) fn begin(&mut self, sm: u32) {
-        self.sm = sm;
-        (self.scheduler, self.asked) = self.gpu.lock().begin(sm);
+    fn begin(&mut self, sm: u32) {
+        self.behind.sm = sm;
+        (self.scheduler, self.behind.asked) = self.behind.gpu().map_or((0, 0), |gpu| gpu.begin(sm));
         self.warps.clear();
         self.barriers = [[0; 2]; 16];
         self.busy = Default::default();
@@ -198,44 +223,54 @@ impl Meter {
     }
 
     /// The CTA has ended.
-    pub(crate) fn end(&mut self) {
+    fn end(&mut self) {
         let latency = self.warps.iter().map(Timeline::end).max().unwrap_or(0);
-        self.gpu.lock().end(self.sm, (latency, self.asked), &self.busy);
+        let (sm, asked) = (self.behind.sm, self.behind.asked);
+        if let Some(gpu) = self.behind.gpu() {
+            gpu.end(sm, (latency, asked), &self.busy);
+        }
+        self.behind.give_back();
     }
 
-    /// The timeline of a warp.
+    /// The timeline of a warp that has come to a segment.
+    #[inline(always)]
     fn warp(&mut self, index: u32) -> &mut Timeline {
-        let index = index as usize;
+        &mut self.warps[index as usize]
+    }
+
+    /// Accounts for a segment of a program before the lanes in `exec` execute its first instruction, and for those before it that were
+    /// skipped.
+    #[inline(always)]
+    fn segment(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, segments: &Segments, exec: u32) {
+        let Some(&number) = segments.of.get(u.at() as usize) else { return };
+        let Some(segment) = segments.all.get(number as usize) else { return };
+        let index = w.index() as usize;
         if self.warps.len() <= index {
             self.warps.resize(index + 1, Timeline::default());
         }
-        &mut self.warps[index]
-    }
-
-    /// Accounts for a segment before the lanes in `exec` execute its first instruction.
-    fn segment(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, exec: u32) {
-        let Some(segments) = env.image().notes::<Arc<Segments>>() else { return };
-        let Some(&number) = segments.of.get(u.at() as usize) else { return };
-        if let Some(ledger) = &mut self.ledger {
-            ledger.turn_to(segments);
-        }
-        let next = self.warp(w.index()).next;
-        if let Some(next) = next.filter(|&next| next < number && number - next <= SKIPPED) {
+        let warp = &self.warps[index];
+        if let Some(next) = warp.next.filter(|&next| next < number && number - next <= SKIPPED) {
             (next..number).for_each(|skipped| self.skip(w, segments, skipped));
         }
-        let Some(segment) = segments.all.get(number as usize) else { return };
         self.resume(w.index());
         match &segment.first {
             None => {}
-            Some(step) if self.ledger.is_some() => {
-                let warp = self.warp(w.index());
-                let (began, why) = (warp.now(), warp.reason(step.waits));
-                self.first(w, env, u, (step, number), exec);
-                self.waited(w.index(), (step, number), began, why);
-            }
+            Some(step) if self.ledger.is_some() => self.first_noted(w, env, u, (step, number), exec),
             Some(step) => self.first(w, env, u, (step, number), exec),
         }
-        self.rest(w, segments, number);
+        self.rest(w, segments, (segment, number));
+    }
+
+    /// Accounts for the first instruction of a segment, and notes what it does.
+    #[inline(never)]
+    fn first_noted(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, number): (&Step, u32), exec: u32) {
+        if let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) {
+            first.lanes += u64::from(exec.count_ones());
+        }
+        let warp = self.warp(w.index());
+        let (began, why) = (warp.now(), warp.reason(step.waits));
+        self.first(w, env, u, (step, number), exec);
+        self.waited(w.index(), (step, number), began, why);
     }
 
     /// Notes for how long the first instruction of a segment has waited since a time, and what others wait for who wait for it.
@@ -253,14 +288,27 @@ impl Meter {
     }
 
     /// Accounts for the first instruction of a segment, whose cost depends on what it does.
+    #[inline(always)]
     fn first(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, number): (&Step, u32), exec: u32) {
-        if let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) {
-            first.lanes += u64::from(exec.count_ones());
+        match &step.kind {
+            Kind::Access(shape) if shape.space == Space::Global => {
+                let touch = self.global(w, u, (shape, number), exec);
+                self.accessed(w, (step, shape), touch);
+            }
+            Kind::Access(shape) => {
+                let touch = self.others(w, env, u, (shape, number), exec);
+                self.accessed(w, (step, shape), touch);
+            }
+            _ => self.first_without_access(w, u, step, exec),
         }
+    }
+
+    /// The same of an instruction that accesses no memory.
+    #[inline(never)]
+    fn first_without_access(&mut self, w: &Warp, u: &Uop, step: &Step, exec: u32) {
         match step.kind {
-            Kind::Access(shape) => self.access(w, env, u, (step, shape, number), exec),
             Kind::Barrier => self.barrier(w, u, step, exec),
-            Kind::Plain => {
+            Kind::Plain | Kind::Access(_) => {
                 self.issue(w.index(), step, step.latency.into());
             }
             Kind::Group => {
@@ -276,23 +324,27 @@ impl Meter {
     }
 
     /// Accounts for the other instructions of a segment.
-    fn rest(&mut self, w: &Warp, segments: &Segments, number: u32) {
-        let segment = &segments.all[number as usize];
-        let busy = self.units(w.index());
-        busy.iter_mut().zip(&segment.units).for_each(|(sum, &more)| *sum += u64::from(more));
-        let at = segment.events.start as usize..segment.events.end as usize;
+    #[inline(always)]
+    fn rest(&mut self, w: &Warp, segments: &Segments, (segment, number): (&Segment, u32)) {
+        if segment.units[Unit::Issue as usize] > 0 {
+            let busy = self.units(w.index());
+            busy.iter_mut().zip(&segment.units).for_each(|(sum, &more)| *sum += more);
+        }
+        let events = segments.events_of(segment);
         let timeline = &mut self.warps[w.index() as usize];
         match &mut self.ledger {
-            None => timeline.run(&segments.events[at], segment.tail),
+            None => timeline.run(events, segment.tail),
             Some(ledger) => {
                 ledger.ran(number, w.active());
-                timeline.run_noted(&segments.events[at.clone()], segment.tail, &mut ledger.waited[at]);
+                let at = segment.events.start as usize..segment.events.end as usize;
+                timeline.run_noted(events, segment.tail, &mut ledger.waited[at]);
             }
         }
         timeline.next = segment.falls_through.then_some(number + 1);
     }
 
     /// Accounts for a segment of which no lane executes the first instruction.
+    #[inline(never)]
     fn skip(&mut self, w: &Warp, segments: &Segments, number: u32) {
         self.resume(w.index());
         if let Some(step) = &segments.all[number as usize].first {
@@ -303,19 +355,26 @@ impl Meter {
                 self.waited(w.index(), (step, number), began, why);
             }
         }
-        self.rest(w, segments, number);
+        self.rest(w, segments, (&segments.all[number as usize], number));
     }
 
     /// If the warp waited at a barrier, the barrier is complete now.
+    #[inline(always)]
     fn resume(&mut self, warp: u32) {
-        if let Some((barrier, phase)) = self.warp(warp).waits.take() {
-            let complete = self.barriers[barrier][phase];
-            let warp = self.warp(warp);
-            let (cycles, number) = (complete.saturating_sub(warp.now()), warp.waits_in);
-            warp.wait_until(complete);
-            if let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) {
-                first.waited[Stall::Barrier as usize] += cycles;
-            }
+        if let Some(at) = self.warp(warp).waits.take() {
+            self.passes(warp, at);
+        }
+    }
+
+    /// The warp goes on after a barrier.
+    #[inline(never)]
+    fn passes(&mut self, warp: u32, (barrier, phase): (usize, usize)) {
+        let complete = self.barriers[barrier][phase];
+        let warp = self.warp(warp);
+        let (cycles, number) = (complete.saturating_sub(warp.now()), warp.waits_in);
+        warp.wait_until(complete);
+        if let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) {
+            first.waited[Stall::Barrier as usize] += cycles;
         }
     }
 
@@ -342,56 +401,73 @@ impl Meter {
         *complete = begun.max(*complete);
     }
 
-    /// The lanes in `exec` access memory.
-    fn access(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, shape, number): (&Step, Shape, u32), exec: u32) {
-        self.moved = 0;
-        let touch = match shape.space {
-            Space::Global => {
-                let addresses = Addresses::of(w, u, shape);
-                let active = access::active(w, u, shape, exec);
-                if active == u32::MAX {
-                    let all = std::array::from_fn(|lane| addresses.wide(lane as u32));
-                    self.lines.find(&mut self.seen[number as usize % SEEN], &all, shape.len);
-                } else {
-                    self.lines.clear();
-                    lanes(active).for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
-                }
-                let touch = self.global(shape);
-                self.note(number, touch, &[], u64::from(active.count_ones() * shape.len));
-                touch
-            }
-            _ => {
-                let mut accesses = std::mem::take(&mut self.accesses);
-                access::find(&mut accesses, w, env, u, shape, exec);
-                self.lines.clear();
-                let global = accesses.iter().filter(|access| access.memory == Memory::Global);
-                global.for_each(|access| self.lines.add(access.at, access.len));
-                let touch = match shape.space {
-                    // The words are stored when they have come, while others are asked for.
-                    Space::Copy => self.global(shape).meanwhile(shared(&accesses, shape)),
-                    _ => self.global(shape).and(shared(&accesses, shape)).and(local(&accesses)),
-                };
-                if self.ledger.is_some() {
-                    let global = accesses.iter().filter(|access| access.memory == Memory::Global);
-                    self.note(number, touch, &accesses, global.map(|access| u64::from(access.len)).sum());
-                }
-                self.accesses = accesses;
-                touch
-            }
-        };
+    /// The lanes of a warp access memory.
+    #[inline(always)]
+    fn accessed(&mut self, w: &Warp, (step, shape): (&Step, &Shape), touch: Touch) {
         let units = self.units(w.index());
+        units[Unit::Issue as usize] += 1;
         units[Unit::LoadStore as usize] += touch.busy.max(1);
         units[Unit::L1Fill as usize] += touch.filled;
-        let at = self.warp(w.index()).ready(step.waits);
+        let warp = &mut self.warps[w.index() as usize];
+        let at = warp.ready(step.waits);
         let latency = touch.latency + if touch.missed == 0 { 0 } else { self.traffic.read(at, touch.missed) };
-        let begun = self.issue(w.index(), step, latency);
+        let begun = warp.issue_ready(step, latency);
         if shape.space == Space::Copy {
-            self.warp(w.index()).copy(begun + latency);
+            warp.copy(begun + latency);
         }
     }
 
-    /// Notes what an instruction accesses: `global` bytes of global memory, in the lines that were found, and others.
-    fn note(&mut self, number: u32, touch: Touch, others: &[Access], global: u64) {
+    /// Accesses to global memory alone.
+    #[inline(always)]
+    fn global(&mut self, w: &Warp, u: &Uop, (shape, number): (&Shape, u32), exec: u32) -> Touch {
+        let addresses = Addresses::of(w, u, shape);
+        let active = access::active(w, u, shape, exec);
+        let touching = if active == u32::MAX {
+            let slot = number as usize % SEEN;
+            if self.seen.len() <= slot {
+                self.seen.resize_with(slot + 1, Seen::default);
+            }
+            let seen = &mut self.seen[slot];
+            self.lines.find(seen, (|lane| addresses.wide(lane), addresses.low()), shape.len)
+        } else {
+            self.lines.clear();
+            lanes(active).for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
+            self.lines.touching()
+        };
+        let touch = self.behind.global(touching, shape);
+        if self.ledger.is_some() {
+            let sectors = touching.sectors();
+            self.note(number, touch, &[], (sectors, u64::from(active.count_ones() * shape.len)));
+        }
+        touch
+    }
+
+    /// Accesses to other memory, or to several kinds of it.
+    #[inline(never)]
+    fn others(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (shape, number): (&Shape, u32), exec: u32) -> Touch {
+        let mut accesses = std::mem::take(&mut self.accesses);
+        access::find(&mut accesses, w, env, u, shape, exec);
+        self.lines.clear();
+        let global = accesses.iter().filter(|access| access.memory == Memory::Global);
+        global.for_each(|access| self.lines.add(access.at, access.len));
+        let touch = self.behind.global(self.lines.touching(), shape);
+        let touch = match shape.space {
+            // The words are stored when they have come, while others are asked for.
+            Space::Copy => touch.meanwhile(shared(&accesses, shape)),
+            _ => touch.and(shared(&accesses, shape)).and(memory::local(&accesses)),
+        };
+        if self.ledger.is_some() {
+            let global = accesses.iter().filter(|access| access.memory == Memory::Global);
+            let bytes = global.map(|access| u64::from(access.len)).sum();
+            self.note(number, touch, &accesses, (self.lines.touching().sectors(), bytes));
+        }
+        self.accesses = accesses;
+        touch
+    }
+
+    /// Notes what an instruction accesses: so many sectors of global memory, of which it wants so many bytes, and others.
+    #[inline(never)]
+    fn note(&mut self, number: u32, touch: Touch, others: &[Access], (sectors, global): (u64, u64)) {
         let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) else { return };
         let mut add = |to: fn(&mut Counters) -> &mut Accesses, taken: u64, least: u64| {
             if taken > 0 {
@@ -400,46 +476,19 @@ impl Meter {
                 accesses.least += least.min(taken);
             }
         };
-        add(|c| &mut c.global, self.lines.sectors(), global.div_ceil(table::SECTOR));
+        add(|c| &mut c.global, sectors, global.div_ceil(table::SECTOR));
         add(|c| &mut c.shared, memory::conflicts(others), memory::phases(others));
-        add(|c| &mut c.local, local(others).busy, local(others).busy);
-        (first.l2_bytes, first.dram_bytes) = (first.l2_bytes + touch.filled, first.dram_bytes + self.moved);
-    }
-
-    /// Accesses to the lines of global memory that were found.
-    fn global(&mut self, shape: Shape) -> Touch {
-        if self.lines.is_empty() {
-            return Touch::default();
-        }
-        let copies = shape.space == Space::Copy;
-        let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong };
-        let mut gpu = self.gpu.lock();
-        let Some((behind, l1)) = gpu.memory(self.sm) else { return Touch::default() };
-        let before = behind.dram_bytes;
-        let touch = memory::global(behind, l1, &self.lines, way, self.asked);
-        self.moved += behind.dram_bytes - before;
-        self.asked += touch.filled;
-        touch
+        add(|c| &mut c.local, memory::local(others).busy, memory::local(others).busy);
+        (first.l2_bytes, first.dram_bytes) = (first.l2_bytes + touch.filled, first.dram_bytes + self.behind.moved);
     }
 }
 
 /// Accesses to shared memory.
-fn shared(accesses: &[Access], shape: Shape) -> Touch {
+fn shared(accesses: &[Access], shape: &Shape) -> Touch {
     let times = memory::conflicts(accesses);
     if times == 0 {
         return Touch::default();
     }
     let latency = if shape.reads { SHARED_LOAD } else { SHARED_STORE };
     Touch { busy: times, latency: u64::from(latency) + times - 1, ..Touch::default() }
-}
-
-/// Accesses to local memory: a word of all lanes is one line, which the L1 cache is assumed to have.
-fn local(accesses: &[Access]) -> Touch {
-    let words = |access: &Access| u64::from(access.len.div_ceil(4));
-    let own = accesses.iter().filter(|access| access.memory == Memory::Local);
-    own.map(words).max().map_or_else(Touch::default, |lines| Touch {
-        busy: lines,
-        latency: u64::from(table::L1_HIT) + lines - 1,
-        ..Touch::default()
-    })
 }

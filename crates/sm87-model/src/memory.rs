@@ -1,6 +1,6 @@
 //! The memory of the GPU: lines, sectors and caches of global memory, and banks of shared memory.
 
-use super::l2::{Found, L2, Sectors, spread};
+use super::l2::{L2, Sectors, spread};
 use super::table::{DRAM, L1_HIT, L2_HIT, LINE, SECTOR};
 use sm87::observe::access::{Access, Memory};
 
@@ -34,59 +34,65 @@ impl Touch {
     }
 }
 
+/// The ways of the L1 cache: so many lines whose numbers lead to the same place can be there. NVIDIA does not say how many there are.
+const WAYS: usize = 4;
+
+/// Lines of a cache: their numbers, increased by one, the last one that was used first, and the sectors of each that are there. Above
+/// these are the ones that were changed.
+#[derive(Clone, Copy, Default)]
+struct Set {
+    tags: [u64; WAYS],
+    sectors: [Sectors; WAYS],
+}
+
 /// A cache whose lines have four sectors, each filled by itself.
 pub(super) struct Cache {
-    /// The line numbers, increased by one. Those of a set follow each other, and the last one that was used comes first.
-    tags: Vec<u64>,
-    /// The sectors of each line that are there, and above these the ones that were changed.
-    sectors: Vec<u8>,
-    ways: usize,
+    sets: Vec<Set>,
 }
 
 impl Cache {
     /// An empty cache of about `bytes` bytes.
-    pub(super) fn new(bytes: u64, ways: usize) -> Cache {
-        let lines = ((bytes / LINE) as usize / ways).max(1) * ways;
-        Cache { tags: vec![0; lines], sectors: vec![0; lines], ways }
+    pub(super) fn new(bytes: u64) -> Cache {
+        Cache { sets: vec![Set::default(); ((bytes / LINE) as usize / WAYS).max(1)] }
     }
 
-    /// The first line of the set for a line number. Numbers are spread, so that lines that lie far apart evenly do not meet.
-    fn set(&self, line: u64) -> usize {
-        let sets = (self.tags.len() / self.ways) as u128;
-        ((u128::from(spread(line)) * sets) >> 64) as usize * self.ways
+    /// The set for a line number. Numbers are spread, so that lines that lie far apart evenly do not meet.
+    #[inline(always)]
+    fn set(&mut self, line: u64) -> &mut Set {
+        let number = ((u128::from(spread(line)) * self.sets.len() as u128) >> 64) as usize;
+        &mut self.sets[number]
     }
 
-    /// Makes a line the last one that was used. Returns where it is.
-    fn line(&mut self, line: u64) -> usize {
-        let first = self.set(line);
-        let tags = &mut self.tags[first..first + self.ways];
-        if tags[0] == line + 1 {
-            return first;
+    /// Whether the line was used last of its set, and the sectors are there. To read them changes nothing.
+    #[inline(always)]
+    fn is_last(&mut self, line: u64, sectors: Sectors) -> bool {
+        let set = self.set(line);
+        set.tags[0] == line + 1 && sectors & !set.sectors[0] == 0
+    }
+
+    /// Reads sectors of a line, which are there afterwards. Returns those that were there.
+    #[inline(always)]
+    pub(super) fn read(&mut self, line: u64, sectors: Sectors) -> Sectors {
+        let Set { tags, sectors: there } = self.set(line);
+        if tags[0] != line + 1 {
+            let known = tags.iter().position(|&tag| tag == line + 1);
+            let last = known.unwrap_or(WAYS - 1);
+            let found = if known.is_some() { there[last] } else { 0 };
+            for way in (1..=last).rev() {
+                (tags[way], there[way]) = (tags[way - 1], there[way - 1]);
+            }
+            (tags[0], there[0]) = (line + 1, found);
         }
-        let sectors = &mut self.sectors[first..first + self.ways];
-        let known = tags.iter().position(|&tag| tag == line + 1);
-        let last = known.unwrap_or(self.ways - 1);
-        let found = if known.is_some() { sectors[last] } else { 0 };
-        tags.copy_within(0..last, 1);
-        sectors.copy_within(0..last, 1);
-        (tags[0], sectors[0]) = (line + 1, found);
-        first
-    }
-
-    /// Reads or changes sectors of a line, which are there afterwards.
-    pub(super) fn touch(&mut self, line: u64, sectors: Sectors, changes: bool) -> Found {
-        let at = self.line(line);
-        let known = &mut self.sectors[at];
-        let found = Found { here: *known & sectors, changed: *known >> 4 & sectors };
-        *known |= if changes { sectors | sectors << 4 } else { sectors };
-        found
+        let here = there[0] & sectors;
+        there[0] |= sectors;
+        here
     }
 }
 
 /// The lines that an instruction touches, with their sectors. A warp touches 32 lines, or 64 if none is aligned.
 #[derive(Default)]
 pub(super) struct Lines {
-    list: Vec<(u64, Sectors)>,
+    list: Vec<Touched>,
     /// Where each line is in the list, by a part of its number; increased by one.
     places: Places,
 }
@@ -100,50 +106,112 @@ impl Default for Places {
     }
 }
 
-/// An access that was seen: how far its lanes are from the first one, where that is, the bytes of each, and the lines.
+/// Accesses of an instruction that were seen last: how the lanes lie, and the lines of some places where they lay like that.
 #[derive(Default)]
 pub(super) struct Seen {
-    distances: [u64; 32],
-    at: u64,
+    /// How far the low words of the lanes' addresses are from that of the first lane, and the least and the greatest distance.
+    distances: [u32; 32],
+    least: i64,
+    most: i64,
+    /// The bytes of each lane. 0 means that nothing is known.
     len: u32,
-    list: Vec<(u64, Sectors)>,
     /// The lanes that are where no earlier lane is.
     alone: Vec<u8>,
+    /// Places of the first lane, and the lines there, by a part of the place.
+    places: [(u64, Vec<Touched>); PLACES],
 }
 
-impl Lines {
-    /// Finds the lines of an access of all lanes. In loops, it is often the last one of its instruction, moved by whole lines.
-    pub(super) fn find(&mut self, seen: &mut Seen, addresses: &[u64; 32], len: u32) {
-        let (at, mut distances) = (addresses[0], [0; 32]);
-        for (distance, other) in distances.iter_mut().zip(addresses) {
-            *distance = other.wrapping_sub(at);
-        }
-        let alike = seen.len == len && seen.distances == distances;
-        if alike && (seen.at ^ at).is_multiple_of(LINE) {
-            let moved = (at.wrapping_sub(seen.at) as i64 / LINE as i64) as u64;
-            self.list.clear();
-            self.list.extend(seen.list.iter().map(|&(line, sectors)| (line.wrapping_add(moved), sectors)));
-            return;
-        }
-        if !alike {
-            let alone = (0..32).filter(|&lane| !distances[..lane].contains(&distances[lane]));
-            seen.alone.clear();
-            seen.alone.extend(alone.map(|lane| lane as u8));
-        }
-        self.clear();
-        seen.alone.iter().for_each(|&lane| self.add(addresses[usize::from(lane) & 31], len));
-        (seen.distances, seen.at, seen.len) = (distances, at, len);
-        seen.list.clone_from(&self.list);
+/// A line, and sectors of it.
+pub(super) type Touched = (u64, Sectors);
+
+/// Loops often go on by a quarter of a sector or more.
+const PLACES: usize = 8;
+const APART: u64 = LINE / PLACES as u64;
+
+impl Seen {
+    /// Whether the lanes lie as before. Their low words can be moved by the same amount, but not beyond the ends of the low words.
+    #[inline(always)]
+    fn is_alike(&self, low: &[u32; 32], len: u32) -> bool {
+        let first = low[0];
+        let apart = |apart, (low, distance): (&u32, &u32)| apart | (low.wrapping_sub(first) ^ distance);
+        let moved = low.iter().zip(&self.distances).fold(0, apart) == 0;
+        let first = i64::from(first);
+        moved && self.len == len && first + self.least >= 0 && first + self.most <= u32::MAX.into()
     }
 
-    /// Whether nothing was added.
-    pub(super) fn is_empty(&self) -> bool {
+    /// Keeps how the lanes lie.
+    fn keep(&mut self, low: &[u32; 32], len: u32) {
+        let first = low[0];
+        let distance = |low: &u32| i64::from(*low) - i64::from(first);
+        self.distances = std::array::from_fn(|lane| low[lane].wrapping_sub(first));
+        self.least = low.iter().map(distance).min().unwrap_or(0);
+        self.most = low.iter().map(distance).max().unwrap_or(0);
+        self.len = len;
+        self.alone.clear();
+        self.alone.extend((0..32).filter(|&lane| !low[..lane].contains(&low[lane])).map(|lane| lane as u8));
+        self.places.iter_mut().for_each(|(_, list)| list.clear());
+    }
+}
+
+/// Lines that an instruction touches. All of them are moved by so many lines.
+#[derive(Clone, Copy)]
+pub(super) struct Touching<'a> {
+    list: &'a [Touched],
+    moved: u64,
+}
+
+impl Touching<'_> {
+    /// The lines with their sectors.
+    #[inline(always)]
+    fn lines(self) -> impl Iterator<Item = Touched> {
+        self.list.iter().map(move |&(line, sectors)| (line.wrapping_add(self.moved), sectors))
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(self) -> bool {
         self.list.is_empty()
     }
 
     /// The sectors of all lines.
-    pub(super) fn sectors(&self) -> u64 {
-        self.list.iter().map(|(_, sectors)| u64::from(sectors.count_ones())).sum()
+    pub(super) fn sectors(self) -> u64 {
+        self.list.iter().map(|&(_, sectors)| bytes(sectors) / SECTOR).sum()
+    }
+}
+
+impl Lines {
+    /// Finds the lines of an access of all lanes. In loops, the lanes often lie as in the last access of the instruction, moved by the same
+    /// amount. If they were once at the same place of a line, the lines are those of that time, moved by whole lines.
+    ///
+    /// `address` tells the address of a lane, and `low` the low words if all other bits are the same.
+    #[inline(always)]
+    pub(super) fn find<'a>(
+        &'a mut self,
+        seen: &'a mut Seen,
+        (address, low): (impl Fn(u32) -> u64, Option<&[u32; 32]>),
+        len: u32,
+    ) -> Touching<'a> {
+        let at = address(0);
+        let Some(low) = low else {
+            self.clear();
+            (0..32).for_each(|lane| self.add(address(lane), len));
+            return self.touching();
+        };
+        if !seen.is_alike(low, len) {
+            seen.keep(low, len);
+        }
+        let (place, list) = &mut seen.places[(at / APART) as usize % PLACES];
+        if list.is_empty() || !(*place ^ at).is_multiple_of(LINE) {
+            self.clear();
+            seen.alone.iter().for_each(|&lane| self.add(address(lane.into()), len));
+            list.clone_from(&self.list);
+            *place = at;
+        }
+        Touching { list, moved: (at.wrapping_sub(*place) as i64 / LINE as i64) as u64 }
+    }
+
+    /// The lines that were added.
+    pub(super) fn touching(&self) -> Touching<'_> {
+        Touching { list: &self.list, moved: 0 }
     }
 
     /// Begins another instruction.
@@ -195,6 +263,14 @@ pub(super) struct Way {
     pub passes_l1: bool,
 }
 
+/// The bytes of sectors of a line, of which there are four.
+#[inline(always)]
+fn bytes(sectors: Sectors) -> u64 {
+    // A digit for each set of sectors says how many they are.
+    const COUNTS: u64 = 0x4332_3221_3221_2110;
+    (COUNTS >> (4 * u32::from(sectors & 15)) & 7) * SECTOR
+}
+
 /// The traffic behind the L1 caches.
 pub(super) struct Shared {
     pub l2: L2,
@@ -208,8 +284,8 @@ pub(super) struct Shared {
 impl Shared {
     /// Reads or changes sectors of a line. Returns the latency, and the bytes that are read from the DRAM. A sector that is changed goes
     /// back to the DRAM once.
+    #[inline(never)]
     fn touch(&mut self, line: u64, sectors: Sectors, writes: bool, clock: u64) -> (u32, u64) {
-        let bytes = |sectors: Sectors| u64::from(sectors.count_ones()) * SECTOR;
         self.l2_bytes += bytes(sectors);
         let found = self.l2.touch(line, sectors, writes, (clock, self.dram_bytes, self.l2_bytes));
         self.dram_bytes += bytes(sectors & !if writes { found.changed } else { found.here });
@@ -220,17 +296,21 @@ impl Shared {
 }
 
 /// Accesses of a warp to global memory, when its CTA's place has asked the L2 cache for `clock` bytes.
-pub(super) fn global(shared: &mut Shared, l1: &mut Cache, lines: &Lines, way: Way, clock: u64) -> Touch {
-    let count = lines.list.len() as u64;
+#[inline(always)]
+pub(super) fn global(shared: &mut Shared, l1: &mut Cache, touching: Touching<'_>, way: Way, clock: u64) -> Touch {
+    let count = touching.list.len() as u64;
     let mut touch = Touch { busy: count, ..Touch::default() };
     let mut latency = L1_HIT;
-    for &(line, sectors) in &lines.list {
-        // Stores go on to the L2 cache at once.
-        let here = if way.writes || way.passes_l1 { 0 } else { l1.touch(line, sectors, false).here };
+    // Stores go on to the L2 cache at once.
+    let passes_l1 = way.writes || way.passes_l1;
+    let is_last = |&(line, sectors): &Touched| !passes_l1 && l1.is_last(line, sectors);
+    let known = touching.lines().take_while(is_last).count();
+    for (line, sectors) in touching.lines().skip(known) {
+        let here = if passes_l1 { 0 } else { l1.read(line, sectors) };
         let missing = sectors & !here;
         if missing != 0 {
             let (until, missed) = shared.touch(line, missing, way.writes, clock + touch.filled);
-            touch.filled += u64::from(missing.count_ones()) * SECTOR;
+            touch.filled += bytes(missing);
             latency = latency.max(until);
             touch.missed += missed;
         }
@@ -294,6 +374,17 @@ fn most_of_a_bank(words: &[u64]) -> u64 {
     counts.iter().max().map_or(0, |most| u64::from(*most))
 }
 
+/// Accesses to local memory: a word of all lanes is one line, which the L1 cache is assumed to have.
+pub(super) fn local(accesses: &[Access]) -> Touch {
+    let words = |access: &Access| u64::from(access.len.div_ceil(4));
+    let own = accesses.iter().filter(|access| access.memory == Memory::Local);
+    own.map(words).max().map_or_else(Touch::default, |lines| Touch {
+        busy: lines,
+        latency: u64::from(L1_HIT) + lines - 1,
+        ..Touch::default()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,6 +421,11 @@ mod tests {
     }
 
     #[test]
+    fn sectors_are_counted() {
+        assert!((0..16u8).all(|sectors| bytes(sectors) == u64::from(sectors.count_ones()) * SECTOR));
+    }
+
+    #[test]
     fn neighbours_share_sectors_and_lines() {
         assert_eq!(lines(4, |lane| 0x1000 + 4 * lane), (4, 1));
         assert_eq!(lines(4, |_| 0x1000), (1, 1));
@@ -356,30 +452,39 @@ mod tests {
             (0x7000_0078, 4, -4096),
             (0x3000, 4, 0),
             (0x3080, 4, 0),
+            (0x3048, 4, 0),
+            (0x30a8, 4, 0),
+            (0x1_0000, 4, -4),
+            (0xffff_fff0, 4, 4),
+            (0x2_0000_0070, 4, 4),
+            (0x1_ffff_fff0, 4, 4),
+            (0x3_0000_0010, 4, 4),
         ] {
-            let all = std::array::from_fn(|lane| at.wrapping_add_signed(step * (lane as i64 / 4)));
+            let all: [u64; 32] = std::array::from_fn(|lane| at.wrapping_add_signed(step * (lane as i64 / 4)));
+            let low = all.map(|at| at as u32);
+            let low = all.iter().all(|one| one >> 32 == at >> 32).then_some(&low);
             let (mut found, mut anew) = (Lines::default(), Lines::default());
-            found.find(&mut seen, &all, len);
+            let touching = found.find(&mut seen, (|lane| all[lane as usize], low), len).lines().collect::<Vec<_>>();
             all.iter().for_each(|&at| anew.add(at, len));
-            assert_eq!(found.list, anew.list, "{at:#x}, {len}, {step}");
+            assert_eq!(touching, anew.list, "{at:#x}, {len}, {step}");
         }
     }
 
     #[test]
     fn a_cache_keeps_what_was_used_last() {
-        let mut cache = Cache::new(4 * LINE, 4);
-        let here = |cache: &mut Cache, line: u64| cache.touch(line, 1, false).here == 1;
+        let mut cache = Cache::new(4 * LINE);
+        let here = |cache: &mut Cache, line: u64| cache.read(line, 1) == 1;
         assert!((0..4).all(|line| !here(&mut cache, line)) && (0..4).all(|line| here(&mut cache, line)));
-        assert_eq!(cache.touch(0, 0b11, false).here, 1, "the other sectors of a line are not there");
+        assert_eq!(cache.read(0, 0b11), 1, "the other sectors of a line are not there");
         assert!(here(&mut cache, 0) && !here(&mut cache, 4) && here(&mut cache, 0) && !here(&mut cache, 1));
     }
 
     #[test]
     fn what_is_written_goes_to_the_dram_once() {
         let mut shared = Shared { l2: L2::new(1 << 20, 1), l2_bytes: 0, dram_bytes: 0, dram_reads: 0 };
-        let (mut l1, mut lines) = (Cache::new(1 << 16, 4), Lines::default());
+        let (mut l1, mut lines) = (Cache::new(1 << 16), Lines::default());
         (0..8).for_each(|lane| lines.add(0x1000 + 16 * lane, 16));
-        let mut go = |writes| global(&mut shared, &mut l1, &lines, Way { writes, passes_l1: false }, 0);
+        let mut go = |writes| global(&mut shared, &mut l1, lines.touching(), Way { writes, passes_l1: false }, 0);
         assert_eq!(go(false), Touch { busy: 1, latency: DRAM.into(), filled: 128, missed: 128 });
         assert_eq!(go(false), Touch { busy: 1, latency: L1_HIT.into(), filled: 0, missed: 0 });
         assert_eq!(go(true), Touch { busy: 1, latency: L2_HIT.into(), filled: 128, missed: 0 });

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The cycles for which each unit is busy.
-pub(super) type Units = [u32; Unit::ALL.len()];
+pub(super) type Units = [u64; Unit::ALL.len()];
 
 /// An instruction that waits for a scoreboard or sets one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Segments {
         for (step, place) in steps.iter().zip(at.clone()).skip(usize::from(first.is_some())) {
             units[Unit::Issue as usize] += 1;
             if step.unit != Unit::Issue {
-                units[step.unit as usize] += u32::from(step.cost);
+                units[step.unit as usize] += u64::from(step.cost);
             }
             let Step { waits, writes, reads, latency, .. } = *step;
             if waits != 0 || writes != NONE || reads != NONE {
@@ -90,6 +90,12 @@ impl Segments {
         self.of.extend(at.clone().map(|_| self.all.len() as u32));
         let events = begun..self.events.len() as u32;
         self.all.push(Segment { at, first, events, tail: delay, units, falls_through });
+    }
+
+    /// The events of a segment.
+    #[inline(always)]
+    pub(super) fn events_of(&self, segment: &Segment) -> &[Event] {
+        &self.events[segment.events.start as usize..segment.events.end as usize]
     }
 
     /// The instruction of each segment that gets another handler. It is one that is always executed, if there is one.

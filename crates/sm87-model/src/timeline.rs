@@ -37,6 +37,15 @@ impl Timeline {
         self.at
     }
 
+    /// Issues an instruction that is [ready](Timeline::ready), and whose result takes `latency` cycles. Returns when that was.
+    #[inline(always)]
+    pub(super) fn issue_ready(&mut self, step: &Step, latency: u64) -> u64 {
+        let begun = self.at;
+        self.sets(step.writes, step.reads, latency);
+        self.at += u64::from(step.stall);
+        begun
+    }
+
     /// Issues an instruction whose result takes `latency` cycles. Returns when that was.
     pub(super) fn issue(&mut self, step: &Step, latency: u64) -> u64 {
         let begun = self.begin(step.waits, step.writes, step.reads, latency);
@@ -47,9 +56,15 @@ impl Timeline {
     /// Waits for scoreboards and sets others: until the result is there, and until the operands are read. Returns when that was.
     fn begin(&mut self, waits: u8, writes: u8, reads: u8, latency: u64) -> u64 {
         self.wait_for(waits);
+        self.sets(writes, reads, latency);
+        self.at
+    }
+
+    /// Sets scoreboards for an instruction that is issued now.
+    #[inline(always)]
+    fn sets(&mut self, writes: u8, reads: u8, latency: u64) {
         self.set(writes, self.at + latency);
         self.set(reads, self.at + latency.min(READ.into()));
-        self.at
     }
 
     /// Issues instructions whose latencies are known, and that take `tail` cycles after the last one of these.

@@ -104,33 +104,46 @@ pub(crate) fn is_pair(u: &Uop) -> bool {
 }
 
 /// The lanes in `exec` that access memory. `shape` is what the row of the instruction says of its word.
-pub fn active(w: &Warp, u: &Uop, shape: Shape, exec: u32) -> u32 {
+#[inline(always)]
+pub fn active(w: &Warp, u: &Uop, shape: &Shape, exec: u32) -> u32 {
     if shape.predicated { exec & w.pred(u.ps) } else { exec }
 }
 
 /// What the addresses of the lanes are made of.
-pub struct Addresses {
-    low: [u32; 32],
-    high: [u32; 32],
+pub struct Addresses<'w> {
+    low: &'w [u32; 32],
+    /// The high words, if the address register is a pair.
+    high: Option<&'w [u32; 32]>,
     offset: u64,
 }
 
-impl Addresses {
+impl<'w> Addresses<'w> {
     /// Those of the lanes of `w`. `shape` is what the row of the instruction says of its word.
-    // The rows are copied, because the compiler does not know that nobody changes them while accesses are written down.
     #[inline(always)]
-    pub fn of(w: &Warp, u: &Uop, shape: Shape) -> Addresses {
+    pub fn of(w: &'w Warp, u: &Uop, shape: &Shape) -> Addresses<'w> {
         let uniform = if shape.swaps { 0 } else { w.get64(u.c, 0) };
         let offset = (u.imm as i32 as u64).wrapping_add(uniform);
-        let high = if is_pair(u) { w.row(u.a.plus(1)) } else { [0; 32] };
-        Addresses { low: w.row(u.a), high, offset }
+        let high = is_pair(u).then(|| w.lanes_of(u.a.plus(1)));
+        Addresses { low: w.lanes_of(u.a), high, offset }
     }
 
     /// The address of a lane in global memory.
     #[inline(always)]
     pub fn wide(&self, lane: u32) -> u64 {
         let lane = lane as usize & 31;
-        (u64::from(self.high[lane]) << 32 | u64::from(self.low[lane])).wrapping_add(self.offset)
+        let high = self.high.map_or(0, |high| high[lane]);
+        (u64::from(high) << 32 | u64::from(self.low[lane])).wrapping_add(self.offset)
+    }
+
+    /// The low words, if the high words of all lanes are the same. Then the lanes are as far apart as these.
+    #[inline(always)]
+    pub fn low(&self) -> Option<&'w [u32; 32]> {
+        let Some(high) = self.high else { return Some(self.low) };
+        let (first, mut apart) = (high[0], 0);
+        for word in high {
+            apart |= word ^ first;
+        }
+        (apart == 0).then_some(self.low)
     }
 
     /// The address of a lane in shared or local memory.
@@ -141,10 +154,13 @@ impl Addresses {
 }
 
 /// Finds what the lanes in `exec` access, before they do. `shape` is what the row of the instruction says of its word.
-pub fn find(out: &mut Vec<Access>, w: &Warp, env: &Env<'_>, u: &Uop, shape: Shape, exec: u32) {
+pub fn find(out: &mut Vec<Access>, w: &Warp, env: &Env<'_>, u: &Uop, shape: &Shape, exec: u32) {
     out.clear();
-    let Shape { space, len, reads, writes, atomic, .. } = shape;
-    let (on, addresses) = (active(w, u, shape, exec), Addresses::of(w, u, shape));
+    let &Shape { space, len, reads, writes, atomic, .. } = shape;
+    // The rows are copied, because the compiler does not know that nobody changes them while accesses are written down.
+    let (on, Addresses { low, high, offset }) = (active(w, u, shape, exec), Addresses::of(w, u, shape));
+    let (low, high) = (*low, high.copied().unwrap_or([0; 32]));
+    let addresses = Addresses { low: &low, high: Some(&high), offset };
     let access = |lane, memory, at| Access { lane, memory, at, len, reads, writes, atomic };
     let wide = |lane: u32| addresses.wide(lane);
     let scale = if shape.scaled { u.mods >> SCALE & 7 } else { 0 };

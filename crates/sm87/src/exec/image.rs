@@ -214,7 +214,7 @@ impl Image {
             places: self.places.clone(),
             words: self.words.clone(),
             uops: self.uops.iter().enumerate().map(replace).collect(),
-            runs: runs::interrupted(&self.runs, &which),
+            runs: runs::parted(&self.runs, &which),
             pool: self.pool.clone(),
             registers: self.registers,
             uniform: self.uniform,

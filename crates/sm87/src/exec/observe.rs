@@ -73,6 +73,8 @@ pub struct Chosen {
 pub(crate) struct Observed {
     chosen: Vec<Chosen>,
     handlers: Vec<Handlers>,
+    /// Of each instruction, how many observers there are up to the last one that chose it; 0 if nobody did.
+    last: Vec<u8>,
 }
 
 impl Observed {
@@ -82,8 +84,21 @@ impl Observed {
     }
 
     /// The last of the first `observers` that chose an instruction.
+    #[inline]
     fn last(&self, at: u32, observers: usize) -> Option<usize> {
-        self.chosen[..observers].iter().rposition(|chosen| chosen.which.get(at as usize).is_some_and(|&is| is))
+        let last = usize::from(*self.last.get(at as usize)?);
+        if last <= observers { last.checked_sub(1) } else { self.earlier(at, observers) }
+    }
+
+    /// The same for an instruction that a later one chose, too.
+    fn earlier(&self, at: u32, observers: usize) -> Option<usize> {
+        self.chosen.get(..observers)?.iter().rposition(|chosen| chosen.has(at))
+    }
+}
+
+impl Chosen {
+    fn has(&self, at: u32) -> bool {
+        self.which.get(at as usize).is_some_and(|&is| is)
     }
 }
 
@@ -108,8 +123,10 @@ impl Image {
         self.with(observed)
     }
 
-    fn with(&self, observed: Observed) -> Image {
-        let has = |at: usize| observed.last(at as u32, observed.chosen.len()).is_some();
+    fn with(&self, mut observed: Observed) -> Image {
+        let last = |at| observed.earlier(at, observed.chosen.len()).map_or(0, |number| number as u8 + 1);
+        observed.last = (0..self.len()).map(last).collect();
+        let has = |at: usize| observed.last[at] != 0;
         let mut copy = self.replaced(Handlers::all(observe), has);
         copy.observed = observed;
         // Observers look at registers whenever they want.
@@ -177,6 +194,7 @@ impl<'s, 'e> Step<'s, 'e> {
     }
 
     /// Executes it.
+    #[inline]
     pub fn execute(&mut self) -> Flow {
         down(self.w, self.env, self.u, self.exec, self.left)
     }
@@ -205,7 +223,8 @@ fn observe(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 
 /// Lets the last of the first `left` observers execute an instruction that it chose. If there is none, the instruction is executed.
 fn down(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, left: usize) -> Flow {
-    if let Some(number) = env.image.observed.last(u.at, left)
+    if left > 0
+        && let Some(number) = env.image.observed.last(u.at, left)
         && let Some(mut observer) = env.observers[number].take()
     {
         let flow = observer.step(&mut Step { w, env, u, exec, left: number });

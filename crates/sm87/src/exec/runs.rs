@@ -42,26 +42,19 @@ pub(crate) struct Offsets {
 
 const _: () = assert!(size_of::<Run>() == 16 && rows::rows_per_warp(255) * 32 <= u16::MAX as usize);
 
-/// The same runs, interrupted at the instructions for which `never` is true.
-pub(crate) fn interrupted(runs: &[Run], never: impl Fn(usize) -> bool) -> Vec<Run> {
+/// The same runs, in which the instructions for which `apart` is true are executed one by one, because they have other handlers.
+pub(crate) fn parted(runs: &[Run], apart: impl Fn(usize) -> bool) -> Vec<Run> {
     let mut out = runs.to_vec();
     let mut next = Run::default();
     for (at, run) in out.iter_mut().enumerate().rev() {
-        next = match run {
-            Run { straight: 0, .. } => Run::default(),
-            _ if never(at) => Run::default(),
-            Run { multiplying, adding, .. } => {
-                let longer = |old: u8, next: u8| if old > 0 { next.saturating_add(1) } else { 0 };
-                Run {
-                    straight: next.straight.saturating_add(1),
-                    multiplying: longer(*multiplying, next.multiplying),
-                    adding: longer(*adding, next.adding),
-                    loading: 0,
-                    ..*run
-                }
-            }
-        };
-        *run = next;
+        let (alone, plain) = (apart(at), run.multiplying | run.adding > 0);
+        let longer = |old: u8, next: u8| if old > 0 && !alone { next.saturating_add(1) } else { 0 };
+        run.multiplying = longer(run.multiplying, next.multiplying);
+        run.adding = longer(run.adding, next.adding);
+        run.loading = 0;
+        // Those that could be executed in one loop have no guard.
+        run.simple |= plain && run.multiplying | run.adding <= 1;
+        next = *run;
     }
     out
 }

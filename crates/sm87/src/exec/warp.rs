@@ -197,6 +197,13 @@ impl Warp {
         unsafe { self.src(s).cast::<[u32; 32]>().read() }
     }
 
+    /// The same without a copy.
+    #[inline(always)]
+    pub(super) fn lanes_of(&self, s: Src) -> &[u32; 32] {
+        // SAFETY: a row has 32 words, and handlers, which write rows, borrow the warp mutably.
+        unsafe { &*self.src(s).cast::<[u32; 32]>() }
+    }
+
     /// Sets all lanes of a destination.
     #[inline(always)]
     pub(crate) fn put_row(&mut self, d: Dst, row: &[u32; 32]) {
