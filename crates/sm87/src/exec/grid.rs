@@ -55,8 +55,10 @@ pub(super) struct Grid<'a> {
     /// The first CTA that has failed so far; see [`Watch::abandoned`].
     failed: AtomicU64,
     issued: AtomicU64,
-    /// The number of turns in which a CTA did more than wait.
+    /// The number of turns in which a CTA did more than wait, since a CTA has waited.
     progress: Apart,
+    /// Whether a CTA has waited.
+    waits: AtomicBool,
     failures: Mutex<Vec<Failure>>,
     /// Whether somebody was told that a part of a warp waits.
     told: AtomicBool,
@@ -106,6 +108,7 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
         failed: AtomicU64::new(u64::MAX),
         issued: AtomicU64::new(0),
         progress: Apart(AtomicU64::new(0)),
+        waits: AtomicBool::default(),
         failures: Mutex::default(),
         told: AtomicBool::default(),
     };
@@ -282,19 +285,16 @@ impl Grid<'_> {
     pub(super) fn take(&self) -> Range<u64> {
         let many = if self.is_shared() { (self.unstarted() / PARTS).clamp(1, TOGETHER) } else { 1 };
         let first = self.add(&self.next.0, many);
-        first.min(self.ctas)..(first + many).min(self.ctas)
+        let taken = first.min(self.ctas)..(first + many).min(self.ctas);
+        if let Some(progress) = self.launched.launch.limits.progress.as_ref().filter(|_| !taken.is_empty()) {
+            self.raise(&progress.started, taken.end);
+        }
+        taken
     }
 
     /// Whether a CTA that was taken may start. If one has failed, only those may that a GPU would have started by then.
     pub(super) fn starts(&self, cta: u64) -> bool {
-        let last = self.failed.load(Ordering::Relaxed).saturating_add(self.sms.len() as u64);
-        if cta > last {
-            return false;
-        }
-        if let Some(progress) = &self.launched.launch.limits.progress {
-            self.raise(&progress.started, cta + 1);
-        }
-        true
+        cta <= self.failed.load(Ordering::Relaxed).saturating_add(self.sms.len() as u64)
     }
 
     /// Whether several threads execute the grid. A single one need not keep others from changing a number that it changes.
@@ -321,9 +321,20 @@ impl Grid<'_> {
         }
     }
 
-    /// The number of turns in which a CTA did more than wait, with this turn if it was one.
-    pub(super) fn turns(&self, progressed: bool) -> u64 {
-        if progressed { self.add(&self.progress.0, 1) + 1 } else { self.progress.0.load(Ordering::Relaxed) }
+    /// Notes that a CTA did more than wait. Only CTAs that wait want to know that, and there are none in most grids: threads that change one
+    /// number wait for each other.
+    pub(super) fn progresses(&self) {
+        if self.waits.load(Ordering::Relaxed) {
+            self.add(&self.progress.0, 1);
+        }
+    }
+
+    /// The number of turns in which a CTA did more than wait, for one that waits.
+    pub(super) fn progress(&self) -> u64 {
+        if !self.waits.load(Ordering::Relaxed) {
+            self.waits.store(true, Ordering::Relaxed);
+        }
+        self.progress.0.load(Ordering::Relaxed)
     }
 
     fn run(&self) -> RunStats {
@@ -396,10 +407,20 @@ impl Grid<'_> {
         }
     }
 
-    /// The SM that runs a CTA, and what its clock shows: the time at which the last CTA on it ended.
-    pub(super) fn sm(&self, cta: u64) -> (u32, &AtomicU64) {
+    /// The SM that runs a CTA, and its place among the SMs that get CTAs.
+    pub(super) fn sm(&self, cta: u64) -> (u32, usize) {
         let at = (cta % self.sms.len() as u64) as usize;
-        (self.sms[at], &self.clocks[at])
+        (self.sms[at], at)
+    }
+
+    /// What the clocks of the SMs show.
+    pub(super) fn clocks(&self) -> Vec<u64> {
+        self.clocks.iter().map(|clock| clock.load(Ordering::Relaxed)).collect()
+    }
+
+    /// The clocks of the SMs show at least this.
+    pub(super) fn show(&self, clocks: &[u64]) {
+        self.clocks.iter().zip(clocks).for_each(|(clock, &least)| self.raise(clock, least));
     }
 
     /// Tells what a CTA that idles waits for, if somebody wants to hear it and was not told before.

@@ -14,7 +14,6 @@ use crate::launch::{Launch, RunStats};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of instructions that a CTA runs before another one gets its turn.
 const TURN: u64 = 1 << 20;
@@ -35,8 +34,8 @@ const HOST_MEMORY: u64 = 512 << 20;
 struct Resident<'g> {
     cta: u64,
     first_turn: bool,
-    /// The clock of its SM.
-    sm_clock: &'g AtomicU64,
+    /// The place of its SM among the SMs.
+    sm: usize,
     env: Env<'g>,
     store: Warps,
 }
@@ -52,6 +51,9 @@ pub(super) struct Worker<'g> {
     spare: Option<Box<Resident<'g>>>,
     /// The number of CTAs that may be started and not finished.
     room: usize,
+    /// What the clocks of the SMs show after the CTAs of this thread. The grid hears of it when the thread has nothing left to do. Programs
+    /// that look at clocks have one thread.
+    clocks: Vec<u64>,
     /// The latest time at which a turn ended.
     latest: u64,
     /// The grid's progress when it was last read, and the instructions that CTAs have spent waiting since then.
@@ -75,6 +77,7 @@ impl<'g> Worker<'g> {
             waiting,
             spare: None,
             room,
+            clocks: grid.clocks(),
             latest: 0,
             seen: 0,
             waited: 0,
@@ -112,6 +115,7 @@ impl<'g> Worker<'g> {
     fn work_in_turns(&mut self, share: u64, turn: u64) {
         let begun = cpu_ns();
         self.turns(share, turn);
+        self.grid.show(&self.clocks);
         self.stats.cpu_ns += cpu_ns().saturating_sub(begun);
     }
 
@@ -181,9 +185,17 @@ impl<'g> Worker<'g> {
     /// whether all CTAs have waited for long, either for a CTA that may have failed, or while the GPU holds no more of
     /// them and others of the grid cannot start. A GPU would wait for ever.
     fn is_stuck(&mut self, waited: Option<u64>) -> bool {
-        let seen = self.grid.turns(waited.is_none());
-        self.waited = if seen == self.seen { self.waited + waited.unwrap_or(0) } else { 0 };
-        self.seen = seen;
+        match waited {
+            None => {
+                self.grid.progresses();
+                self.waited = 0;
+            }
+            Some(more) => {
+                let seen = self.grid.progress();
+                self.waited = if seen == self.seen { self.waited + more } else { 0 };
+                self.seen = seen;
+            }
+        }
         if self.grid.has_failed() {
             return self.waited > LONG;
         }
@@ -239,9 +251,9 @@ impl<'g> Worker<'g> {
         self.started += 1;
         let mut resident = self.spare.take().unwrap_or_else(|| self.fresh());
         (resident.cta, resident.first_turn) = (cta, true);
-        let (sm, clock) = self.grid.sm(cta);
-        (resident.env.cta, resident.sm_clock) = (Cta { index: self.grid.place(cta), sm }, clock);
-        resident.env.clock = Clock::new(clock.load(Ordering::Relaxed), resident.env.counts.stats.warp_instructions);
+        let (sm, at) = self.grid.sm(cta);
+        (resident.env.cta, resident.sm) = (Cta { index: self.grid.place(cta), sm }, at);
+        resident.env.clock = Clock::new(self.clocks[at], resident.env.counts.stats.warp_instructions);
         let schedule = self.grid.launched.launch.limits.schedule;
         cta::start(&mut resident.env, &mut resident.store, schedule.map(|schedule| Drawn::of(schedule, cta)));
         resident.env.observed_by(|observer, env| observer.begins(env.cta.sm));
@@ -250,7 +262,8 @@ impl<'g> Worker<'g> {
 
     fn retire(&mut self, mut resident: Box<Resident<'g>>) {
         resident.env.observed_by(|observer, _| observer.ends());
-        self.grid.raise(resident.sm_clock, resident.env.cycles());
+        let clock = &mut self.clocks[resident.sm];
+        *clock = resident.env.cycles().max(*clock);
         if let Some(old) = self.spare.replace(resident) {
             add(&mut self.stats, old.env.counts.stats);
             self.matrices += old.env.counts.matrices;
@@ -261,8 +274,7 @@ impl<'g> Worker<'g> {
         let launched = &self.grid.launched;
         let image = launched.programs.newest();
         let store = Warps::new(launched.banks.rows(&image.pool.constants), self.started <= 1);
-        let (env, sm_clock) = (Env::new(launched, image), self.grid.sm(0).1);
-        Box::new(Resident { cta: 0, first_turn: true, sm_clock, env, store })
+        Box::new(Resident { cta: 0, first_turn: true, sm: 0, env: Env::new(launched, image), store })
     }
 }
 
