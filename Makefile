@@ -178,7 +178,7 @@ NUMBA_NEEDS  := numba==0.68.1 llvmlite==0.50.0 numba-cuda==0.30.4 cuda-bindings=
 $(NUMBA_SAMPLE)/.installed: python/requirements.txt | $(VENV)/.installed
 	$(PYTHON) -m venv --without-pip $(NUMBA_SAMPLE)
 	$(PY) -m $(PIP) --python $(NUMBA_SAMPLE)/bin/python install --no-deps --no-compile $(NUMBA_NEEDS)
-	cd $(NUMBA_SAMPLE)/lib/python3*/site-packages && packages="$$(cd "$(CURDIR)/$(VENV)"/lib/python3*/site-packages && pwd)" && \
+	packages="$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" && cd $(NUMBA_SAMPLE)/lib/python3*/site-packages && \
 		echo "$$packages" > environment.pth && for part in cuda_nvrtc nvjitlink cuda_runtime; do ln -sfn "$$packages/nvidia/$$part" nvidia/$$part; done
 	@touch $@
 
