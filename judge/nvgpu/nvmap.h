@@ -234,7 +234,7 @@ struct property { int length; void *value; };
 extern struct judge_bus { int unused; } platform_bus_type;
 struct of_device_id { const char *compatible; };
 struct soc_device_attribute { const char *soc_id; };
-#define soc_device_match(what) ((what)->soc_id[6] == '2')
+#define soc_device_match(what) ((what)->soc_id[5] == '2') /* TEGRA234 */
 struct arm64_ftr_reg { int unused; };
 #define sched_clock() 0ul
 #define CONFIG_MMU 1
