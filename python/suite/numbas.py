@@ -155,7 +155,7 @@ def main() -> int:
         return 0
     began, chosen = time.monotonic(), args.modules or (SAMPLE if args.sample else modules())
     with concurrent.futures.ThreadPoolExecutor(args.workers) as pool:
-        found = dict(zip(chosen, pool.map(told, chosen)))
+        found = dict(zip(chosen, pool.map(told, chosen), strict=True))
     rows, wrong = known(), []
     found |= {module: told(module) for module, outcomes in found.items() if surprises(outcomes, rows)}
     outcomes = {test: tuple(ended) for every in found.values() for test, ended in every.items()}
@@ -181,7 +181,8 @@ def main() -> int:
     share = 100 * kinds["passed"] / max(needs, 1)
     print(f"numba-cuda: {kinds['passed']} passed, {kinds['skipped']} skipped by the tests themselves, "
           f"{kinds['refused']} need what is refused, {kinds['theirs']} fail with any driver, {kinds['time']} took too long, "
-          f"{kinds['failed']} fail here, {kinds['not listed']} fail and are not listed: {share:.1f} % of those that need nothing refused pass, "
+          f"{kinds['failed']} fail here, {kinds['not listed']} fail and are not listed: "
+          f"{share:.1f} % of those that need nothing refused pass, "
           f"in {time.monotonic() - began:.0f} s")
     for (kind, cause), tests in sorted(causes.items()):
         print(f"  {kind}, {len(tests)}: {cause}")
