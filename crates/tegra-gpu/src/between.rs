@@ -6,10 +6,9 @@
 //! whose waits nobody tells, it knows whatever has ended. Where it is not known who has told what, everything counts as told, so that
 //! races are missed, and none is reported that is none.
 
-use super::profile::Profile;
 use super::semaphore::{Condition, Release};
 use sm87::Launch;
-use sm87_check::{Between, Bytes, Checker, Clock, PROCESSOR, Report, Spot, Watch, Work};
+use sm87_check::{Between, Bytes, Checker, Clock, PROCESSOR, Spot, Watch, Work};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tegra_hw::{HostNews, HwChannel};
@@ -79,14 +78,18 @@ impl Queues {
         Arc::new(Queues { known: Mutex::default(), checker: checker.clone(), channels: Mutex::default() })
     }
 
-    /// A channel can run from now on.
-    pub(crate) fn opens(self: &Arc<Queues>, channel: &Arc<HwChannel>, profile: Option<&Arc<Profile>>) {
-        let (all, profile) = (self.clone(), profile.cloned());
+    /// A channel can run from now on. `touched` is called when its program has told what the processor did to a buffer: the checker may have
+    /// found something.
+    pub(crate) fn opens(
+        self: &Arc<Queues>,
+        channel: &Arc<HwChannel>,
+        touched: impl Fn(&Checker, &Arc<HwChannel>) + Send + Sync + 'static,
+    ) {
+        let all = self.clone();
         let hears = move |process, news: HostNews<'_>| {
-            let Some((channel, found)) = all.hears(process, news) else { return };
-            // Who writes the profile names a copy's reports alike: they are about no launch that has just ended.
-            let tell = |profile: Arc<Profile>| found.iter().for_each(|report| profile.reported(report, &channel, 0));
-            profile.clone().into_iter().for_each(tell);
+            if let Some(channel) = all.hears(process, news) {
+                touched(&all.checker, &channel);
+            }
         };
         channel.tsg.gpu.names.listen(Box::new(hears));
         self.channels.lock().push(channel.clone());
@@ -111,8 +114,8 @@ impl Queues {
         }
     }
 
-    /// A program tells what its processor does. The result is a channel of it, and what was found.
-    fn hears(&self, process: i32, news: HostNews<'_>) -> Option<(Arc<HwChannel>, Vec<Report>)> {
+    /// A program tells what its processor does. The result is a channel of it if the processor has touched a buffer.
+    fn hears(&self, process: i32, news: HostNews<'_>) -> Option<Arc<HwChannel>> {
         let token = news.token();
         let is_it = |channel: &&Arc<HwChannel>| channel.token() == token && channel.tsg.process == process;
         let channel = self.channels.lock().iter().find(is_it).cloned()?;
@@ -125,8 +128,7 @@ impl Queues {
             HostNews::Waited { number, .. } => known.waited(token, number),
             HostNews::Touched { va, wrote, calls, .. } => {
                 known.touched(&self.checker, &channel.space.table(), va, (wrote, calls));
-                let found = super::checks::publish(&self.checker, &channel.tsg.gpu);
-                return Some((channel, found));
+                return Some(channel);
             }
         }
         None

@@ -2,6 +2,7 @@
 
 use super::between::Queues;
 use super::channel::Channel;
+use super::checks::publish;
 use super::clock::{Ptimer, host_ns};
 use super::config::GpuConfig;
 use super::context::Contexts;
@@ -9,6 +10,7 @@ use super::doorbell::Doorbell;
 use super::engine::Engine;
 use super::fault::{self, Failure};
 use super::mem::Words;
+use super::profile::Profile;
 use super::stop::StopReason;
 use super::trace::Trace;
 use super::turn::Turn;
@@ -82,7 +84,14 @@ impl Core {
         let context = self.contexts.of(hw.tsg.id, hw.veid);
         self.retired.lock().remove(&hw.token());
         if let Some(queues) = self.queues() {
-            queues.opens(&hw, self.config.profile.as_ref());
+            let profile = self.config.profile.clone();
+            queues.opens(&hw, move |checker, channel| {
+                let found = publish(checker, &channel.tsg.gpu);
+                // Who writes the profile names a copy's reports alike: they are about no launch that has just ended.
+                let tell =
+                    |profile: &Arc<Profile>| found.iter().for_each(|report| profile.reported(report, channel, 0));
+                profile.iter().for_each(tell);
+            });
         }
         self.channels.write().push(Arc::new(Channel::new(hw, context)));
         self.wake();

@@ -1,6 +1,5 @@
 //! The code and the buffers of a device, by address. They tell what is, or was, at an address whose access failed.
 
-use crate::runtime::fault::text::Commas;
 use std::backtrace::Backtrace;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Display, Formatter};
@@ -162,6 +161,22 @@ impl AddressMap {
     }
 }
 
+/// A number with commas: `4,096`.
+pub struct Commas(pub u64);
+
+impl Display for Commas {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (at, digit) in digits.char_indices() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                f.write_str(",")?;
+            }
+            write!(f, "{digit}")?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,5 +210,11 @@ mod tests {
         known.made(0x10_0000, 8192);
         assert!(known.calls_that_freed(0x10_0010).is_none());
         assert_eq!(known.near(0x10_0010), "in the 8,192-byte buffer at 0x100000");
+    }
+
+    #[test]
+    fn numbers_have_commas() {
+        let all: Vec<String> = [0, 12, 999, 1000, 4096, 1_234_567].iter().map(|n| Commas(*n).to_string()).collect();
+        assert_eq!(all, ["0", "12", "999", "1,000", "4,096", "1,234,567"]);
     }
 }

@@ -1,5 +1,6 @@
 //! The sentence of a fault: the place in the program, what happened, which thread it was, and what the kernel reported.
 
+use crate::runtime::fault::address_map::Commas;
 use crate::runtime::fault::{Cause, FaultInfo};
 use crate::runtime::library::stop::Triple;
 use std::fmt::{self, Display, Formatter};
@@ -107,32 +108,5 @@ fn warp_error(esr: u32) -> &'static str {
         0x12 => "constant bank address",
         0x17 | 0x20 => "access refused by the MMU",
         _ => "warp exception",
-    }
-}
-
-/// A number with commas: `4,096`.
-pub struct Commas(pub u64);
-
-impl Display for Commas {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let digits = self.0.to_string();
-        for (at, digit) in digits.char_indices() {
-            if at > 0 && (digits.len() - at).is_multiple_of(3) {
-                f.write_str(",")?;
-            }
-            write!(f, "{digit}")?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_commas() {
-        let all: Vec<String> = [0, 12, 999, 1000, 4096, 1_234_567].iter().map(|n| Commas(*n).to_string()).collect();
-        assert_eq!(all, ["0", "12", "999", "1,000", "4,096", "1,234,567"]);
     }
 }
