@@ -235,7 +235,7 @@ fn pass(open: &Open, ns: u64) {
         }
         return;
     };
-    if WANTED.get_or_init(|| kmd.ranges_wanted()) {
+    if WANTED.get_or_init(|| kmd.wanted().is_some_and(|wanted| wanted.ranges)) {
         let early = std::mem::take(&mut *EARLY.lock());
         kmd.tell_code(&(early.concat() + &line));
     }

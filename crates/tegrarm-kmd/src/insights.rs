@@ -59,20 +59,8 @@ pub trait Insights {
     /// the library knows the names of the code and of the buffers there.
     fn code_reports(&self) -> Option<String>;
 
-    /// What the kernel has a use for of what a program knows about its GPU code.
-    fn code_wanted(&self) -> Option<CodeWanted>;
-
-    /// Whether the kernel has a use for the ranges that a program marks.
-    fn ranges_wanted(&self) -> bool;
-
-    /// Whether the kernel has a use for the names of queues.
-    fn queues_wanted(&self) -> bool;
-
-    /// Whether the kernel has a use for what the processor gives to queues and waits for.
-    fn waits_wanted(&self) -> bool;
-
-    /// Whether the kernel has a use for what the processor accesses while it does not know whether the GPU is done with it.
-    fn accesses_wanted(&self) -> bool;
+    /// What the kernel has a use for of what a program knows. Each call reads it from the kernel, where it never changes.
+    fn wanted(&self) -> Option<Wanted>;
 
     /// Tells the kernel about GPU code, in the lines that `tegra_hw::CodeNames` describes. When this returns, the kernel knows it.
     fn tell_code(&self, lines: &str);
@@ -81,13 +69,19 @@ pub trait Insights {
     fn suppress_reports(&self, count: u64);
 }
 
-/// What the kernel has a use for of what a program knows about its GPU code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CodeWanted {
-    /// The functions, with their addresses.
-    Functions,
-    /// The lines of the source, too.
-    Lines,
+/// What a kernel has a use for of what a program knows. Each of them has the functions of GPU code, with their addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The lines of the source of GPU code.
+    pub lines: bool,
+    /// The ranges that a program marks.
+    pub ranges: bool,
+    /// The names of queues.
+    pub queues: bool,
+    /// What the processor gives to queues and waits for.
+    pub waits: bool,
+    /// What the processor accesses while it does not know whether the GPU is done with it.
+    pub accesses: bool,
 }
 
 impl<K: Kmd + ?Sized> Insights for K {
@@ -108,25 +102,14 @@ impl<K: Kmd + ?Sized> Insights for K {
         read(self, &path).filter(|text| !text.is_empty())
     }
 
-    fn code_wanted(&self) -> Option<CodeWanted> {
-        let text = wanted(self)?;
-        Some(if text.contains("lines") { CodeWanted::Lines } else { CodeWanted::Functions })
-    }
-
-    fn ranges_wanted(&self) -> bool {
-        wanted(self).is_some_and(|text| text.contains("ranges"))
-    }
-
-    fn queues_wanted(&self) -> bool {
-        wanted(self).is_some_and(|text| text.contains("queues"))
-    }
-
-    fn waits_wanted(&self) -> bool {
-        wanted(self).is_some_and(|text| text.contains("waits"))
-    }
-
-    fn accesses_wanted(&self) -> bool {
-        wanted(self).is_some_and(|text| text.contains("accesses"))
+    fn wanted(&self) -> Option<Wanted> {
+        if !self.names_code() {
+            return None;
+        }
+        let text = read(self, &format!("{}/{NAMES}", devfreq::directory(self)?))?;
+        let has = |what: &str| text.split_whitespace().any(|word| word == what);
+        let (lines, ranges, queues) = (has("lines"), has("ranges"), has("queues"));
+        Some(Wanted { lines, ranges, queues, waits: has("waits"), accesses: has("accesses") })
     }
 
     fn tell_code(&self, lines: &str) {
@@ -146,14 +129,6 @@ impl<K: Kmd + ?Sized> Insights for K {
             tracing::warn!("the kernel counts {count} reports that are suppressed: {error}");
         }
     }
-}
-
-/// What the kernel says that it has a use for.
-fn wanted(kmd: &(impl Kmd + ?Sized)) -> Option<String> {
-    if !kmd.names_code() {
-        return None;
-    }
-    read(kmd, &format!("{}/{NAMES}", devfreq::directory(kmd)?))
 }
 
 /// The text of a file that no board has.

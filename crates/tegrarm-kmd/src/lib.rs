@@ -55,7 +55,7 @@ pub use exec_mem::{ExecMem, Reach, page_size};
 #[cfg(any(test, feature = "fault-injection"))]
 pub use faulty::{CallKind, Faulty};
 pub use file::File;
-pub use insights::{CodeWanted, FaultDetails, Insights, WarpDetails};
+pub use insights::{FaultDetails, Insights, Wanted, WarpDetails};
 pub use linux::LinuxKmd;
 pub use mapping::{Mapping, Placement, Prot};
 pub use nix::errno::Errno;

@@ -58,7 +58,9 @@ impl Base {
             sass_version: (sass >> 4 & 0xf0 | sass & 0xf) as u8,
         };
         let (syncpoints, diagnostics) = (OnceCell::new(), Diagnostics::new(sizes, rm.examines_code()));
-        let host = Host::new(diagnostics.is_checked() && rm.accesses_wanted());
+        let host = Host::new(
+            diagnostics.is_checked() && diagnostics.wanted(|| rm.wanted()).is_some_and(|wanted| wanted.accesses),
+        );
         let code = Heap::new(&session);
         Ok(Base { doorbell, code, session, profile, context, syncpoints, diagnostics, host })
     }
@@ -138,8 +140,9 @@ impl Base {
     /// Tells the kernel how the channel of a queue is named, if it has a use for that.
     pub fn introduce(&self, channel: &mut Channel, number: u64) {
         let rm = self.session.rm();
-        let told = self.diagnostics.is_checked() && rm.waits_wanted();
-        if told || rm.queues_wanted() {
+        let Some(wanted) = self.diagnostics.wanted(|| rm.wanted()) else { return };
+        let told = self.diagnostics.is_checked() && wanted.waits;
+        if told || wanted.queues {
             let name = match (number, channel.engine()) {
                 (0, _) => "the default queue".to_owned(),
                 (_, Engine::Compute) => format!("queue {number}"),

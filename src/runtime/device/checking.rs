@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tegrarm_images::cubin::Cubin;
 use tegrarm_kmd::watched;
 use tegrarm_output::Stderr;
-use tegrarm_rm::rm::profile::CodeWanted;
+use tegrarm_rm::rm::profile::Wanted;
 
 impl Device {
     /// Prints the reports that the kernel has made since the last call.
@@ -31,7 +31,7 @@ impl Device {
     pub(super) fn loaded(&self, at: u64, cubin: &Arc<Cubin>) {
         let diagnostics = self.base().diagnostics();
         diagnostics.known().loaded(at, cubin);
-        if let Some(wanted) = diagnostics.wanted(|| self.rm().code_wanted()) {
+        if let Some(wanted) = diagnostics.wanted(|| self.rm().wanted()) {
             self.rm().tell_code(&told(at, cubin, wanted));
         }
     }
@@ -47,13 +47,13 @@ impl Device {
 }
 
 /// What the kernel is told about a module: where it is, its functions, and its lines if they are wanted.
-fn told(at: u64, cubin: &Cubin, wanted: CodeWanted) -> String {
+fn told(at: u64, cubin: &Cubin, wanted: Wanted) -> String {
     let one = |name: &str| name.replace(['\t', '\n'], " ");
     let mut text = format!("module\t{at:#x}\t{:#x}\n", cubin.memory_size());
     for function in cubin.functions() {
         let _ = writeln!(text, "function\t{:#x}\t{:#x}\t{}", at + function.offset, function.size, one(&function.name));
     }
-    let lines = if wanted == CodeWanted::Lines { cubin.lines() } else { Vec::new() };
+    let lines = if wanted.lines { cubin.lines() } else { Vec::new() };
     for (range, line) in lines {
         let (start, end) = (at + range.start, at + range.end);
         let _ = writeln!(text, "line\t{start:#x}\t{end:#x}\t{}\t{}", line.line, one(&line.file));

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tegrarm_lock::Mutex;
-use tegrarm_rm::rm::profile::CodeWanted;
+use tegrarm_rm::rm::profile::Wanted;
 
 /// Of so many launches the calls are kept.
 const LAUNCHES: usize = 1024;
@@ -26,8 +26,8 @@ pub struct Diagnostics {
     checked: bool,
     /// How many replays exist. Their work is not counted anywhere else.
     replays: AtomicUsize,
-    /// What the kernel of the operating system has a use for of what is known about GPU code.
-    wanted: OnceLock<Option<CodeWanted>>,
+    /// What the kernel of the operating system has a use for of what is known here.
+    wanted: OnceLock<Option<Wanted>>,
     /// The calls that launched work, by channel and submission, if mistakes in GPU code are looked for.
     launches: Mutex<VecDeque<(u32, u64, Calls)>>,
 }
@@ -83,8 +83,8 @@ impl Diagnostics {
         found.map(|(.., calls)| calls.clone())
     }
 
-    /// What the kernel of the operating system has a use for of what is known about GPU code. It is asked once.
-    pub fn wanted(&self, ask: impl FnOnce() -> Option<CodeWanted>) -> Option<CodeWanted> {
+    /// What the kernel of the operating system has a use for of what is known here. It is asked once.
+    pub fn wanted(&self, ask: impl FnOnce() -> Option<Wanted>) -> Option<Wanted> {
         *self.wanted.get_or_init(ask)
     }
 

@@ -4,7 +4,7 @@ use super::{LOCAL_WINDOW, Rm, SHARED_WINDOW};
 use crate::status::{RmResult, fail};
 use crate::tegra::SM_PER_TPC;
 use tegrarm_abi::rm::status::*;
-pub use tegrarm_kmd::CodeWanted;
+pub use tegrarm_kmd::Wanted;
 use tegrarm_kmd::{FaultDetails, Insights};
 
 /// The values of the system's sensors of the GPU.
@@ -192,24 +192,9 @@ impl Rm {
         self.kmd().examines_code()
     }
 
-    /// What the kernel has a use for of what a program knows about its GPU code. `None` on a board.
-    pub fn code_wanted(&self) -> Option<CodeWanted> {
-        self.kmd().code_wanted()
-    }
-
-    /// Whether the kernel has a use for the names of queues. False on a board.
-    pub fn queues_wanted(&self) -> bool {
-        self.kmd().queues_wanted()
-    }
-
-    /// Whether the kernel has a use for what the processor gives to queues and waits for. False on a board.
-    pub fn waits_wanted(&self) -> bool {
-        self.kmd().waits_wanted()
-    }
-
-    /// Whether the kernel has a use for what the processor accesses while it does not know whether the GPU is done with it. False on a board.
-    pub fn accesses_wanted(&self) -> bool {
-        self.kmd().accesses_wanted()
+    /// What the kernel has a use for of what a program knows. `None` on a board.
+    pub fn wanted(&self) -> Option<Wanted> {
+        self.kmd().wanted()
     }
 
     /// Tells the kernel about GPU code, if it has a use for that.
