@@ -6,13 +6,12 @@
 #![allow(unsafe_code)]
 
 use std::backtrace::Backtrace;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, compiler_fence};
 use tegrarm_lock::ProcessMutex;
 
 const PAGE: usize = 4096;
@@ -107,7 +106,7 @@ static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 
 thread_local! {
     /// Whether what this thread accesses is the library's own business.
-    static UNSEEN: Cell<bool> = const { Cell::new(false) };
+    static UNSEEN: AtomicBool = const { AtomicBool::new(false) };
 }
 
 /// Memory that is watched until this value is dropped. It is open at first.
@@ -183,9 +182,13 @@ pub fn unseen<T>(work: impl FnOnce() -> T) -> T {
     if PROCESS.load(Ordering::Relaxed) == 0 {
         return work();
     }
-    let before = UNSEEN.replace(true);
+    let set = |unseen| UNSEEN.with(|now| now.swap(unseen, Ordering::Relaxed));
+    // The handler of a signal reads it during the work. The compiler does not know that, and would leave out both changes.
+    let before = set(true);
+    compiler_fence(Ordering::SeqCst);
     let result = work();
-    UNSEEN.set(before);
+    compiler_fence(Ordering::SeqCst);
+    set(before);
     result
 }
 
@@ -232,7 +235,7 @@ const SEGV_ACCERR: c_int = 2;
 
 /// Opens the page of an address for an access and notes it. The result is false if the memory is not watched.
 fn accessed(address: usize, context: *mut c_void) -> bool {
-    let unseen = UNSEEN.get();
+    let unseen = UNSEEN.with(|now| now.load(Ordering::Relaxed));
     let mut watching = WATCHING.lock();
     let Some((start, range)) = watching.ranges.range_mut(..=address).next_back() else { return false };
     let (start, at) = (*start, address - *start);
@@ -372,11 +375,13 @@ mod tests {
         Mapping::new(file.as_fd(), Placement::Anywhere, pages * PAGE, Prot::ReadWrite, 0).expect("mapped")
     }
 
+    #[inline(never)]
     fn load(map: &Mapping, at: usize) -> u8 {
         // SAFETY: the byte is in the mapping, which only this test uses.
         unsafe { map.as_ptr().add(at).read_volatile() }
     }
 
+    #[inline(never)]
     fn store(map: &Mapping, at: usize) {
         // SAFETY: the byte is in the mapping, which only this test uses.
         unsafe { map.as_ptr().add(at).write_volatile(1) }
@@ -414,7 +419,8 @@ mod tests {
         let (map, owner) = (memory(2), 0x7002);
         let _watched = Watched::new(owner, map.addr(), map.len(), 0);
         let mut all = Vec::new();
-        for _ in 0..2 {
+        // The compiler must not make two pieces of code of the two turns.
+        for _ in 0..std::hint::black_box(2) {
             close(owner);
             load(&map, 0);
             store(&map, 1);
