@@ -46,21 +46,22 @@ impl Change {
     }
 }
 
-/// Changes `len` bytes (4 or 8) at `p`. Returns what was there before.
+/// Changes `len` bytes (4 or 8) at `p` indivisibly to what `how` makes of them. If somebody else changes them meanwhile, `how` is asked again.
+/// Returns what was there before.
 ///
 /// # Safety
 /// `p` is aligned to `len` and valid for reads and writes of `len` bytes.
-unsafe fn change(p: *mut u8, len: u32, how: Change) -> u64 {
+unsafe fn change(p: *mut u8, len: u32, mut how: impl FnMut(u64) -> u64) -> u64 {
     let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
     if len == 8 {
         // SAFETY: `atomic` has looked `p` up for `len` writable bytes and has refused misaligned addresses. All who
         // share this memory use raw pointers.
         let cell = unsafe { AtomicU64::from_ptr(p.cast()) };
-        cell.fetch_update(set, get, |old| Some(how.of(old))).unwrap_or(0)
+        cell.fetch_update(set, get, |old| Some(how(old))).unwrap_or(0)
     } else {
         // SAFETY: the same holds for four bytes.
         let cell = unsafe { AtomicU32::from_ptr(p.cast()) };
-        cell.fetch_update(set, get, |old| Some(how.of(old.into()) as u32)).unwrap_or(0).into()
+        cell.fetch_update(set, get, |old| Some(how(old.into()) as u32)).unwrap_or(0).into()
     }
 }
 
@@ -114,11 +115,8 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             global_target(env, u, at, len)
         }
     {
-        if wide {
-            all_at_once::<8>(w, u, exec, p, how)
-        } else {
-            all_at_once::<4>(w, u, exec, p, how)
-        }
+        // SAFETY: the target is `len` writable bytes, and the address is aligned.
+        unsafe { all_at_once(w, u, exec, p, how) };
         w.set_pred(u.pd, exec, exec);
         return Flow::Next;
     }
@@ -156,7 +154,7 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             // shared memory.
             Target::Memory(p) if shared => unsafe { change_own(p, len, how) },
             // SAFETY: as above, but other threads may use the target.
-            Target::Memory(p) => unsafe { change(p, len, how) },
+            Target::Memory(p) => unsafe { change(p, len, |old| how.of(old)) },
             Target::Nothing => 0,
             // The operation is not done, and the predicate tells the program so. Without a predicate the change would
             // be lost.
@@ -208,27 +206,23 @@ fn add_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 
 /// A change that all lanes make to one place of global memory is one access: each lane sees what the lanes before it have left, as if
 /// they had come one after another and nobody between them.
-fn all_at_once<const LEN: u32>(w: &mut Warp, u: &Uop, exec: u32, p: *mut u8, how: Atomic) {
-    let value = |w: &Warp, lane| if LEN == 8 { w.get64(u.b, lane) } else { w.get(u.b, lane).into() };
+///
+/// # Safety
+/// As for [`change`], with the bytes of the operation.
+unsafe fn all_at_once(w: &mut Warp, u: &Uop, exec: u32, p: *mut u8, how: Atomic) {
+    let is_wide = how.bytes() == 8;
     let mut seen = [0; 32];
-    let mut all = |first: u64| {
+    let all = |first: u64| {
         lanes(exec).fold(first, |old, lane| {
             seen[lane as usize] = old;
-            how.apply(old, value(w, lane))
+            how.apply(old, if is_wide { w.get64(u.b, lane) } else { w.get(u.b, lane).into() })
         })
     };
-    let (set, get) = (Ordering::SeqCst, Ordering::SeqCst);
-    if LEN == 8 {
-        // SAFETY: `atomic` has looked `p` up for `LEN` writable bytes and has refused misaligned addresses. All who share this memory
-        // use raw pointers.
-        let _ = unsafe { AtomicU64::from_ptr(p.cast()) }.fetch_update(set, get, |old| Some(all(old)));
-    } else {
-        // SAFETY: the same holds for four bytes.
-        let _ = unsafe { AtomicU32::from_ptr(p.cast()) }.fetch_update(set, get, |old| Some(all(old.into()) as u32));
-    }
+    // SAFETY: the conditions are those of this function.
+    unsafe { change(p, how.bytes(), all) };
     for lane in lanes(exec) {
         let old = seen[lane as usize];
-        if LEN == 8 { w.put64(u.d, lane, old) } else { w.put(u.d, lane, old as u32) }
+        if is_wide { w.put64(u.d, lane, old) } else { w.put(u.d, lane, old as u32) }
     }
 }
 
