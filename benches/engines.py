@@ -87,8 +87,10 @@ def ratios(line) -> None:
         line("  two cores against one", spread(doubled[name]))
 
 
-def edges(path: pathlib.Path) -> Iterator[tuple[str, str, int, int]]:
-    """The calls in a file of callgrind: the caller, the function, how often it was called, and how many instructions it took."""
+def costs(path: pathlib.Path) -> Iterator[tuple[str, str, int, int]]:
+    """The lines of a file of callgrind that have instructions: the function, what it calls, how often, and how many instructions that took.
+    Those that the function has executed itself are in lines that call nothing, 0 times.
+    """
     names, here, callee, calls = {}, "", "", 0
     for text in path.read_text().splitlines():
         if found := re.match(r"(c?fn)=\((\d+)\)(?: (.*))?$", text):
@@ -97,25 +99,19 @@ def edges(path: pathlib.Path) -> Iterator[tuple[str, str, int, int]]:
             here, callee = (names[number], callee) if kind == "fn" else (here, names[number])
         elif found := re.match(r"calls=(\d+)", text):
             calls = int(found[1])
-        elif calls and (found := re.match(r"[-+*\d]\S* (\d+)$", text)):
-            yield here, callee, calls, int(found[1])
+        elif found := re.match(r"[-+*\d]\S* (\d+)$", text):
+            yield here, callee if calls else "", calls, int(found[1])
             calls = 0
+
+
+def edges(path: pathlib.Path) -> Iterator[tuple[str, str, int, int]]:
+    """The calls in a file of callgrind: the caller, the function, how often it was called, and how many instructions it took."""
+    return (cost for cost in costs(path) if cost[2])
 
 
 def own_cost(path: pathlib.Path, parts: tuple[str, ...]) -> int:
     """The instructions that functions have executed themselves, of those whose name has one of these parts, in a file of callgrind."""
-    names, here, cost, is_call = {}, "", 0, False
-    for text in path.read_text().splitlines():
-        if found := re.match(r"fn=\((\d+)\)(?: (.*))?$", text):
-            here = names.setdefault(found[1], found[2] or "")
-        elif found := re.match(r"cfn=\((\d+)\)(?: (.*))?$", text):
-            names.setdefault(found[1], found[2] or "")
-        elif text.startswith("calls="):
-            is_call = True
-        elif found := re.match(r"[-+*\d]\S* (\d+)$", text):
-            cost += int(found[1]) if not is_call and any(part in here for part in parts) else 0
-            is_call = False
-    return cost
+    return sum(taken for here, _, calls, taken in costs(path) if not calls and any(part in here for part in parts))
 
 
 def readable(name: str) -> str:
