@@ -137,9 +137,9 @@ def known() -> list[tuple[str, str, str]]:
     return rows
 
 
-def surprises(outcomes: dict[str, tuple[str, str]], rows: list[tuple[str, str, str]]) -> list[str]:
-    """The tests that failed and have no row."""
-    return [test for test, (outcome, _) in outcomes.items() if outcome == "failed" and not any(row[0] in test for row in rows)]
+def row_of(test: str, rows: list[tuple[str, str, str]]) -> tuple[str, str, str] | None:
+    """The row about a test."""
+    return next((row for row in rows if row[0] in test), None)
 
 
 def main() -> int:
@@ -157,13 +157,15 @@ def main() -> int:
     with concurrent.futures.ThreadPoolExecutor(args.workers) as pool:
         found = dict(zip(chosen, pool.map(told, chosen), strict=True))
     rows, wrong = known(), []
-    found |= {module: told(module) for module, outcomes in found.items() if surprises(outcomes, rows)}
+    unexpected = {module for module, outcomes in found.items()
+                  if any(outcome == "failed" and not row_of(test, rows) for test, (outcome, _) in outcomes.items())}
+    found |= {module: told(module) for module in chosen if module in unexpected}
     outcomes = {test: tuple(ended) for every in found.values() for test, ended in every.items()}
     kinds: dict[str, int] = collections.Counter()
     causes: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
     used = set()
     for test, (outcome, why) in sorted(outcomes.items()):
-        row = next((row for row in rows if row[0] in test), None)
+        row = row_of(test, rows)
         if outcome == "failed" and row:
             used.add(row)
             kinds[row[1]] += 1

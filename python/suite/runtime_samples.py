@@ -20,6 +20,7 @@ import pathlib
 import re
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -152,13 +153,12 @@ def compared(sample: Sample, checkout: pathlib.Path, cache: pathlib.Path, simula
     """The least processor's seconds of a sample below each simulator."""
     folder = cache / sample.name
     build(sample, checkout, folder)
-    environment = {name: value for name, value in os.environ.items() if name != "TEGRARM_BACKEND"} | {"TEGRARM_BACKEND": "nvgpu"}
     least = [float("inf")] * len(simulators)
     for _ in range(TURNS):
         for i, simulator in enumerate(simulators):
             before = used()
             subprocess.run([simulator, "run", "--", f"./{sample.name}"], cwd=folder, check=True, capture_output=True, timeout=limit,
-                           stdin=subprocess.DEVNULL, env=environment)
+                           stdin=subprocess.DEVNULL, env=os.environ | {"TEGRARM_BACKEND": "nvgpu"})
             least[i] = min(least[i], used() - before)
     shutil.rmtree(folder, ignore_errors=True)
     return least
@@ -166,15 +166,9 @@ def compared(sample: Sample, checkout: pathlib.Path, cache: pathlib.Path, simula
 
 def with_comparison(page: str, rows: dict[str, list[float]]) -> str:
     """The page with the seconds before and after."""
-    before, begun, rest = page.partition(COMPARED[0])
-    _, ended, after = rest.partition(COMPARED[1])
-    if not begun or not ended:
-        raise ValueError(f"there is no table between {COMPARED[0]} and {COMPARED[1]}")
-    ratios = sorted(old / new for old, new in rows.values())
-    middle = (ratios[(len(ratios) - 1) // 2] + ratios[len(ratios) // 2]) / 2
+    middle = statistics.median(old / new for old, new in rows.values())
     lines = [f"| `{name}` | {old:.1f} | {new:.1f} | {old / new:.2f} |" for name, (old, new) in rows.items()]
-    table = [begun, "", "| sample | before | after | times |", "|---|---|---|---|", *lines, "", f"The median is {middle:.2f}.", "", ended]
-    return before + "\n".join(table) + after
+    return put(page, COMPARED, ["| sample | before | after | times |", "|---|---|---|---|", *lines, "", f"The median is {middle:.2f}."])
 
 
 def run(sample: Sample, checkout: pathlib.Path, cache: pathlib.Path, limit: int) -> tuple[str, str, str, str]:
@@ -228,20 +222,24 @@ def recorded(page: str, around: tuple[str, str] = TABLE) -> dict[str, Row]:
     return {name: Row(state, why, seconds, share) for name, state, seconds, share, why in found}
 
 
-def with_table(page: str, results: dict[str, Row], names: set[str], around: tuple[str, str] = TABLE, what: str = "samples") -> str:
-    """The page with the results in a table, which keeps the rows of other programs, if they are among ``names``."""
+def put(page: str, around: tuple[str, str], lines: list[str]) -> str:
+    """The page with these lines between two comments."""
     before, begun, rest = page.partition(around[0])
     _, ended, after = rest.partition(around[1])
     if not begun or not ended:
         raise ValueError(f"there is no table between {around[0]} and {around[1]}")
+    return before + "\n".join([begun, "", *lines, "", ended]) + after
+
+
+def with_table(page: str, results: dict[str, Row], names: set[str], around: tuple[str, str] = TABLE, what: str = "samples") -> str:
+    """The page with the results in a table, which keeps the rows of other programs, if they are among ``names``."""
     every = [(name, row) for name, row in (recorded(page, around) | results).items() if name in names]
     every.sort(key=lambda one: (STATES.index(one[1].state), one[0].lower()))
     rows = [f"| `{name}` | {row.state} | {row.seconds} | {row.share} | {row.why} |" for name, row in every]
     counts = {state: sum(row.state == state for _, row in every) for state in STATES}
     said = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     heading = [f"| {what[:-1]} | state | seconds | engine | why |", "|---|---|---|---|---|"]
-    lines = [begun, "", f"Of {sum(counts.values())} {what}: {said}.", "", *heading, *rows, "", ended]
-    return before + "\n".join(lines) + after
+    return put(page, around, [f"Of {sum(counts.values())} {what}: {said}.", "", *heading, *rows])
 
 
 def judged(name: str, outcome: str, said: str) -> tuple[str, str, str]:
