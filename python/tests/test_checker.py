@@ -382,11 +382,16 @@ PAIRS = {
 }
 
 
-def between(statement, *command, **environment):
-    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": "race=strict"} | environment
-    done = subprocess.run([*command, sys.executable, "-c", BETWEEN, statement], env=env, capture_output=True, text=True, check=False)
+def said_of(program, statement, command, checks, environment):
+    """What standard error has when a program has run a statement, below a command or by itself."""
+    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": checks} | environment
+    done = subprocess.run([*command, sys.executable, "-c", program, statement], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stderr
+
+
+def between(statement, *command, checks="race=strict", **environment):
+    return said_of(BETWEEN, statement, command, checks, environment)
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -394,7 +399,7 @@ def test_work_of_two_queues_with_nothing_between_is_reported(name):
     statement, says = PAIRS[name]
     said = between(statement)
     assert re.search(says, said) if says else "launches were checked: 0 reports" in said, said
-    assert says is None or between(statement, TEGRARM_SIM_CHECK="race").endswith("launches were checked: 0 reports\n")
+    assert says is None or between(statement, checks="race").endswith("launches were checked: 0 reports\n")
 
 
 @pytest.mark.parametrize("name", ["kernels", "an event", "a wait"])
@@ -448,10 +453,7 @@ TOUCHED = {
 
 
 def touched(statement, *command, checks="cpu", **environment):
-    env = os.environ | {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CHECK": checks} | environment
-    done = subprocess.run([*command, sys.executable, "-c", PROCESSOR, statement], env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+    return said_of(PROCESSOR, statement, command, checks, environment)
 
 
 @pytest.mark.parametrize("name", TOUCHED)
