@@ -38,10 +38,10 @@ fn has_one_processor() -> bool {
     set.is_ok_and(|set| (0..nix::sched::CpuSet::count()).filter(|at| set.is_set(*at).unwrap_or(false)).count() == 1)
 }
 
-/// The GPU without its threads.
 /// How long nvgpu waits for the end of a preemption (docs/hardware/nvgpu-tsg.md#enable-disable-preempt).
 const PREEMPTION: Duration = Duration::from_millis(100);
 
+/// The GPU without its threads.
 pub(crate) struct Core {
     pub(crate) config: GpuConfig,
     pub(crate) trace: Trace,
@@ -105,7 +105,7 @@ impl Core {
         let Some(at) = channels.iter().position(|c| c.hw.id == id) else { return };
         let channel = channels.remove(at);
         self.retired.lock().insert(channel.hw.token());
-        let (names, process, token) = (channel.hw.tsg.gpu.clone(), channel.hw.tsg.process, channel.hw.token());
+        let (gpu, process, token) = (channel.hw.tsg.gpu.clone(), channel.hw.tsg.process, channel.hw.token());
         drop(channels);
         // The thread that runs the channel notices the request within one operation.
         channel.signals.stop.request(StopReason::Removed);
@@ -114,7 +114,7 @@ impl Core {
         let gone = channel.gone();
         drop(channel);
         gone.wait();
-        names.names.closed(process, token);
+        gpu.names.closed(process, token);
         if let Some(queues) = self.queues() {
             queues.closes(id);
         }
