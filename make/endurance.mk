@@ -95,18 +95,21 @@ $(TARGET)/soak/work: benches/soak/work.c ctests/session.h build
 soak: build venv $(SIM) $(TARGET)/soak/work ## an hour (SECONDS) of everything at once; fails if memory, descriptors, mappings or threads grow
 	$(PY) benches/soak/soak.py --seconds $(SECONDS) --target "$(CARGO_TARGET_DIR)" --out "$(abspath $(SOAK_OUT))"
 
+# So many programs of each family. The two releases are compared at the same time, each on a core of its own.
+PROGRAMS ?= 3000
 .PHONY: judge-driver test-driver test-driver-library test-driver-suites
 judge-driver: # what both comparisons need: the driver as a library, and the judge
-	$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" $(if $(NVMAP),NVMAP="$(abspath $(NVMAP))") \
+	$(MAKE) -j"$$(nproc)" -C judge/nvgpu NVGPU="$(abspath $(NVGPU))" $(if $(NVMAP),NVMAP="$(abspath $(NVMAP))") \
 		OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r36"
-	$(if $(NVGPU_R35),$(MAKE) -C judge/nvgpu NVGPU="$(abspath $(NVGPU_R35))" NVMAP= OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r35")
+	$(if $(NVGPU_R35),$(MAKE) -j"$$(nproc)" -C judge/nvgpu NVGPU="$(abspath $(NVGPU_R35))" NVMAP= OUT="$(if $(filter /%,$(TARGET)),,../../)$(TARGET)/judge/r35")
 	$(CARGO) build --manifest-path judge/Cargo.toml --locked --release --target-dir "$(CARGO_TARGET_DIR)"/judge
 
 JUDGE     = $(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r36/libnvgpu-judge.so" orin
 JUDGE_R35 = $(TARGET)/judge/release/tegrarm-judge "$(CARGO_TARGET_DIR)/judge/r35/libnvgpu-judge.so" orin:r35.4
 test-driver: judge-driver ## NVIDIA's own driver, built from the checkout that NVGPU names (and NVGPU_R35, and NVMAP), answers the same programs as the simulated kernel
-	$(JUDGE) compare $(or $(PROGRAMS),5000)
-	$(if $(NVGPU_R35),$(JUDGE_R35) compare $(or $(PROGRAMS),5000))
+	@status=0; $(if $(NVGPU_R35),$(JUDGE_R35) compare $(PROGRAMS) >"$(CARGO_TARGET_DIR)/judge/r35.txt" 2>&1 & r35=$$!;) \
+		$(JUDGE) compare $(PROGRAMS) || status=1; \
+		$(if $(NVGPU_R35),wait $$r35 || status=1; cat "$(CARGO_TARGET_DIR)/judge/r35.txt";) exit $$status
 
 # These C programs of ctests run on the virtual Orin and are recorded. Then the driver gets their calls. hostobj makes none, and replay does
 # not like to be recorded: it sees that a loop makes no system call.
