@@ -44,9 +44,18 @@ MUTANTS = [
     (
         "failures",
         "crates/tegra-hw/src/tsg.rs",
-        "m.ctxsw_timeout_ms.load(Ordering::Relaxed)).min();",
-        "m.ctxsw_timeout_ms.load(Ordering::Relaxed)).max();",
+        "(all > m.ctxsw_timeout_ms.load(Ordering::Relaxed)).then_some(all)",
+        "(all >= m.ctxsw_timeout_ms.load(Ordering::Relaxed)).then_some(all)",
     ),
+    (
+        "failures",
+        "crates/tegra-hw/src/tsg.rs",
+        "m.stalled_ms.fetch_add(ms, Ordering::Relaxed).saturating_add(ms)",
+        "m.stalled_ms.fetch_add(ms, Ordering::Relaxed).max(ms)",
+    ),
+    ("failures", "crates/tegra-gpu/src/fault.rs", "fault.va & !0xfff;", "fault.va & !0xff;"),
+    ("failures", "crates/tegra-gpu/src/fault.rs", 'name: "grcopy/ce2"', 'name: "ce2"'),
+    ("channels", "crates/tegra-kernel/src/channel/context.rs", "if group.zcull_va == 0 {", "if group.zcull_va != 1 {"),
     (
         "failures",
         "crates/tegra-gpu/src/fault.rs",

@@ -11,6 +11,7 @@
 #include <nvgpu/gmmu.h>
 #include <nvgpu/pd_cache.h>
 #include <nvgpu/cbc.h>
+#include <nvgpu/cond.h>
 #include <nvgpu/gr/gr.h>
 #include <nvgpu/gr/gr_intr.h>
 #include <nvgpu/tsg.h>
@@ -54,6 +55,36 @@ void ktime_get_real_ts64(struct timespec64 *time)
 	time->tv_sec = us / 1000000;
 	time->tv_nsec = us % 1000000 * 1000;
 }
+
+/* Another clock, for the time that WAIT writes: 250 in a second, as Linux counts them since it was started. */
+u64 get_jiffies_64(void) { return (u64)nvgpu_current_time_ms() / 4 + 1; }
+
+void jiffies_to_timespec64(unsigned long jiffies, struct timespec64 *time)
+{
+	time->tv_sec = (int64_t)(jiffies / 250);
+	time->tv_nsec = (long)(jiffies % 250 * 4000000);
+}
+
+/* As Linux does: the errno of a wait that ends without what it waits for is negative. The posix layer's is not. */
+int nvgpu_cond_timedwait(struct nvgpu_cond *c, unsigned *ms)
+{
+	struct timespec until;
+
+	if (*ms == NVGPU_COND_WAIT_TIMEOUT_MAX_MS)
+		return -pthread_cond_wait(&c->cond, &c->mutex.lock.mutex);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += *ms / 1000;
+	until.tv_nsec += *ms % 1000 * 1000000L;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000L;
+	}
+	return -pthread_cond_timedwait(&c->cond, &c->mutex.lock.mutex, &until);
+}
+
+/* The processor sees what the GPU has written. */
+int dma_buf_begin_cpu_access(struct dma_buf *buffer, int direction) { (void)buffer; (void)direction; return 0; }
+int dma_buf_end_cpu_access(struct dma_buf *buffer, int direction) { (void)buffer; (void)direction; return 0; }
 
 #ifdef JUDGE_R35
 /* No buffer is memory of a discrete GPU. */

@@ -39,6 +39,9 @@ struct judge_failure {
 };
 /* The driver's handlers of interrupts find that in the registers and in the buffer of faults. */
 int judge_fail(int fd, const struct judge_failure *failure);
+/* The messages of the driver's log about the last failure, a line for each. */
+const char *judge_said(void);
+void judge_listen(bool listen);
 /* Between true and false, several threads may make calls at once. Page tables are not looked at meanwhile. */
 void judge_parallel(bool parallel);
 extern bool judge_is_parallel;

@@ -251,8 +251,6 @@ static void fail_sm(struct gk20a *g, const struct judge_failure *f)
 /* The context of the channel's group does not leave the first engine of its runlist. */
 static void fail_ctxsw(struct gk20a *g, struct nvgpu_runlist *runlist, u32 times)
 {
-	/* The time of earlier stalls is not counted. */
-	nvgpu_tsg_set_ctxsw_timeout_accumulated_ms(nvgpu_tsg_from_ch(failed), 0);
 	for (u32 i = 0; i < times && !failed->unserviceable; i++) {
 		nvgpu_runlist_writel(g, runlist, runlist_engine_ctxsw_timeout_info_r(0),
 			failed->tsgid | runlist_engine_ctxsw_timeout_info_ctxsw_state_save_v() << 14);
@@ -342,7 +340,9 @@ int judge_fail(int fd, const struct judge_failure *failure)
 		return -ENODEV;
 	failed = channel;
 	judge_notes_registers = true;
+	judge_listen(true);
 	fail(g, failure);
+	judge_listen(false);
 	judge_restore_registers();
 	return 0;
 }

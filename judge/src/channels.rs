@@ -191,7 +191,7 @@ impl Channels {
     fn channel(&mut self) -> Option<Ioctl> {
         let on = self.on(Kind::Channel)?;
         let plain = |request| Ioctl { on, request, bytes: vec![], fds: vec![], pieces: vec![], makes: None };
-        Some(match self.random.below(30) {
+        Some(match self.random.below(33) {
             0..=7 => self.setup(on),
             8 => self.old_setup(on),
             9..=13 => self.watchdog(on),
@@ -212,6 +212,18 @@ impl Channels {
                 let runlist = self.runlist();
                 self.makes(Kind::Channel, 0, ioctl(on, NVGPU_IOCTL_CHANNEL_OPEN, &runlist, &[]))
             }
+            29 => ioctl(on, NVGPU_IOCTL_CHANNEL_ZCULL_BIND, &[self.word64(), self.word64()], &[]),
+            // Contexts of classes that exist need firmware.
+            30 => {
+                let args = [self.random.pick(&[0, 0xa1c0, 0x1234, u32::MAX]), self.word(&[0]), 0, 0];
+                ioctl(on, NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX, &args, &[])
+            }
+            31 => {
+                let args =
+                    [self.word(&[0, 1]), 1, 0, self.random.pick(&[0, 16, 4080, 1 << 20, u32::MAX]), self.word(&[0]), 0];
+                let buffer = self.some(Kind::Buffer);
+                ioctl(on, NVGPU_IOCTL_CHANNEL_WAIT, &args, &[(8, buffer)])
+            }
             _ => self.preemption(on),
         })
     }
@@ -229,6 +241,7 @@ impl Channels {
                 let group = self.on(Kind::Group)?;
                 Step::Ioctl(self.sm_record(group))
             }
+            14 if self.random.one_in(3) => Step::Ioctl(ioctl(on, NVGPU_IOCTL_CHANNEL_FORCE_RESET, &[0u8; 0], &[])),
             14 => Step::Ioctl(self.notifier(on)),
             _ => Step::Ioctl(ioctl(on, NVGPU_IOCTL_CHANNEL_SET_TIMEOUT, &self.word(&[0, 100, 1000, 5000]), &[])),
         })

@@ -47,7 +47,7 @@ pub struct Outcome {
 }
 
 /// Calls after which the drivers may hold something for ever.
-const FORGETFUL: [u32; 2] = [NVGPU_AS_IOCTL_REMAP, NVMAP_IOC_CACHE_LIST];
+const FORGETFUL: [u32; 3] = [NVGPU_AS_IOCTL_REMAP, NVGPU_IOCTL_CHANNEL_WAIT, NVMAP_IOC_CACHE_LIST];
 
 pub struct Judge<'a> {
     pub driver: &'a Driver,
@@ -76,7 +76,8 @@ impl Judge<'_> {
         let (held, left) = (self.driver.held(), ours.finish());
         self.driver.rewind();
         const NOTHING: &str = "0 files, 0 channels, 0 groups, 0 bytes";
-        // Closing an address space with remapped pages leaves their buffers behind in the driver, and CACHE_LIST a handle (docs/judge.md).
+        // Closing an address space with remapped pages leaves their buffers behind in the driver, CACHE_LIST a handle, and WAIT for a
+        // notifier the notifier's buffer (docs/judge.md).
         let forgets = outcome.steps.iter().any(|s| matches!(s, Step::Ioctl(call) if FORGETFUL.contains(&call.request)));
         if outcome.difference.is_none() && (held != 0 && !forgets || left != NOTHING) {
             outcome.difference =

@@ -1,7 +1,7 @@
 //! NVIDIA's driver, from the shared library that `judge/nvgpu` builds, as a player of programs.
 
 use crate::model::{play, value_of, without_time};
-use crate::program::{Answer, Behind, Failing, Ioctl, Run, Step};
+use crate::program::{Answer, Behind, Failing, Ioctl, Run, Step, said};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -87,6 +87,7 @@ struct Library {
     rewind: unsafe extern "C" fn(),
     parallel: unsafe extern "C" fn(bool),
     fail: unsafe extern "C" fn(c_int, *const Failed) -> c_int,
+    said: unsafe extern "C" fn() -> *const c_char,
     make: unsafe extern "C" fn(u64, u64, bool) -> *mut c_void,
     take: unsafe extern "C" fn(*mut c_void, u64, u32) -> u64,
     take_fixed: unsafe extern "C" fn(*mut c_void, u64, u64, u32) -> u64,
@@ -182,6 +183,7 @@ impl Driver {
             rewind: function!(c"judge_rewind"),
             parallel: function!(c"judge_parallel"),
             fail: function!(c"judge_fail"),
+            said: function!(c"judge_said"),
             make: function!(c"judge_allocator_make"),
             take: function!(c"judge_allocator_take"),
             take_fixed: function!(c"judge_allocator_take_fixed"),
@@ -348,7 +350,10 @@ impl Running<'_> {
             Step::Fail(of, what) => {
                 // SAFETY: the driver is booted; a descriptor that is none of a channel gives an errno.
                 let result = unsafe { (self.library.fail)(self.raw(*of), &Failed::of(*what)) };
-                (Answer { result, ..Answer::default() }, None)
+                // SAFETY: the text ends with a zero, and stays until the next failure.
+                let log = unsafe { CStr::from_ptr((self.library.said)()) }.to_string_lossy();
+                let said = if result == 0 { said(&log) } else { String::new() };
+                (Answer { result, said, ..Answer::default() }, None)
             }
             Step::Read(of, at, count) => (Answer { bytes: self.read(*of, *at, *count), ..Answer::default() }, None),
             Step::Buffer(_) => unreachable!("a buffer is made before the threads start"),

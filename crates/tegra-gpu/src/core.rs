@@ -172,9 +172,17 @@ impl Core {
         };
         let all = self.group(tsg).iter().all(idle);
         if !all {
+            let channel = tsg.members.lock().first().map_or(0, |member| member.id);
+            self.preemption_failed(tsg, channel);
             self.engine.contend(tsg);
         }
         all
+    }
+
+    /// The kernel gives up.
+    fn preemption_failed(&self, tsg: &HwTsg, channel: u32) {
+        let text = format!("preempt timed out for tsgid: {}, ctxsw timeout will trigger recovery if needed", tsg.id);
+        self.trace.log(channel, tsg.id, text);
     }
 
     /// Takes the tokens from the doorbell pages. A store may have overwritten an earlier token that was not taken yet.
@@ -271,9 +279,10 @@ impl Core {
     pub(crate) fn fail(&self, id: u32, failure: Failure) -> bool {
         let channel = self.channels.read().iter().find(|c| c.hw.id == id && !c.hw.dead()).cloned();
         let Some(channel) = channel else { return false };
-        match failure.of(&channel.hw) {
+        match failure.of(&channel.hw, &self.config) {
             Some((fault, recovered)) if recovered || self.config.r35 => self.recover(&channel, fault),
             Some((fault, _)) => self.trace.log(id, channel.hw.tsg.id, fault.text),
+            None if failure == Failure::Preemption => self.preemption_failed(&channel.hw.tsg, id),
             None => {}
         }
         true

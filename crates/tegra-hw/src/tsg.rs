@@ -99,6 +99,15 @@ impl HwTsg {
         u64::from(shortest.unwrap_or(CTXSW_TIMEOUT_MS)) * 1_000_000
     }
 
+    /// An interrupt says that the group has kept the engine for so many milliseconds more. The result is the time of the first channel whose
+    /// timeout is over, if there is one.
+    pub fn stalled(&self, ms: u32) -> Option<u32> {
+        self.members.lock().iter().find_map(|m| {
+            let all = m.stalled_ms.fetch_add(ms, Ordering::Relaxed).saturating_add(ms);
+            (all > m.ctxsw_timeout_ms.load(Ordering::Relaxed)).then_some(all)
+        })
+    }
+
     /// Raises an interrupt that is not an error: wakes H.WAIT and posts the group's events.
     pub fn awaken(&self, awakening: Awakening) {
         let listener = self.listener.lock().upgrade();

@@ -50,6 +50,8 @@ pub struct Vitals {
     /// How long its group may keep the engine from another one, in milliseconds
     /// (docs/hardware/nvgpu-faults.md#context-switch-timeout).
     pub ctxsw_timeout_ms: AtomicU32,
+    /// How long interrupts of stalled context switches have said that it did, in milliseconds. Stalls are added up for the channel's life.
+    pub stalled_ms: AtomicU32,
     /// How long one of its jobs may run, in milliseconds. 0 means that jobs are not watched
     /// (docs/hardware/nvgpu-channel.md#watchdog).
     pub watchdog_ms: AtomicU32,
@@ -67,6 +69,7 @@ impl Vitals {
             syncpoint: Mutex::new(None),
             unserviceable: AtomicBool::new(true),
             ctxsw_timeout_ms: AtomicU32::new(CTXSW_TIMEOUT_MS),
+            stalled_ms: AtomicU32::new(0),
             watchdog_ms: AtomicU32::new(0),
         }
     }

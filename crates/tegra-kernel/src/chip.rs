@@ -361,7 +361,19 @@ impl ChipData {
     /// (docs/hardware/nvgpu-ctrl.md#sm-order). The next TPC is each time the one without which the rest works best, and the last
     /// one of those that are alike.
     pub(crate) fn tpcs_in_sm_order(&self) -> Vec<(u32, u32)> {
-        let counts: Vec<u32> = self.tpc_masks.iter().map(|tpcs| tpcs.count_ones()).filter(|tpcs| *tpcs > 0).collect();
+        let counts = self.tpc_counts();
+        let by_pes = |(gpc, tpc): (u32, u32)| (gpc, index_by_pes(counts[gpc as usize], tpc));
+        self.tpcs_in_log_order().into_iter().map(by_pes).collect()
+    }
+
+    /// The number of TPCs of each GPC that has some.
+    fn tpc_counts(&self) -> Vec<u32> {
+        self.tpc_masks.iter().map(|tpcs| tpcs.count_ones()).filter(|tpcs| *tpcs > 0).collect()
+    }
+
+    /// The same TPCs in the same order, with the index that the kernel's log has, which does not depend on the PES.
+    pub(crate) fn tpcs_in_log_order(&self) -> Vec<(u32, u32)> {
+        let counts = self.tpc_counts();
         let mut left: Vec<u32> = counts.iter().map(|tpcs| (1 << tpcs) - 1).collect();
         let mut order = Vec::new();
         while left.iter().any(|tpcs| *tpcs != 0) {
@@ -370,7 +382,7 @@ impl ChipData {
             let next = all.filter(there).max_by_key(|at| speed_without(&counts, &left, *at));
             let (gpc, tpc) = next.expect("a TPC is left");
             left[gpc] &= !(1 << tpc);
-            order.push((gpc as u32, index_by_pes(counts[gpc], tpc)));
+            order.push((gpc as u32, tpc));
         }
         order
     }

@@ -109,6 +109,8 @@ pub(super) struct TsgState {
     pub instances: Vec<u64>,
     /// True after ALLOC_OBJ_CTX has made a graphics context.
     pub has_context: bool,
+    /// The address of the ZCULL buffer, or 0. The first one stays.
+    pub zcull_va: u64,
     /// On r35: the address space for which the context was made.
     pub context_space: Option<Weak<AddressSpace>>,
     pub graphics_preempt: u32,
@@ -187,6 +189,7 @@ impl Tsg {
             runlist: None,
             instances: Vec::new(),
             has_context: false,
+            zcull_va: 0,
             context_space: None,
             graphics_preempt: NVGPU_GRAPHICS_PREEMPTION_MODE_WFI,
             compute_preempt: NVGPU_COMPUTE_PREEMPTION_MODE_WFI,

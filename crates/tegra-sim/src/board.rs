@@ -24,6 +24,7 @@ pub fn boot_profiled(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>, Option<Arc<Pr
     let counted = config.counted;
     let gpu = Gpu::new(GpuConfig {
         sm_count: Kernel::sm_count(&config),
+        sm_places: Kernel::sm_places(&config),
         step: config.step,
         r35: config.l4t.is_r35(),
         reports: Reports::of(config.checks, config.check_exit),

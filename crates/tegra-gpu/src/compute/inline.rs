@@ -69,8 +69,13 @@ impl Inline {
         match &self.running {
             None => Ok(()),
             Some(r) => {
-                let what =
-                    format!("MEMFMT esr 0x2: inline data ends in line {} of {}, at byte {}", r.line, r.lines, r.done);
+                let what = format!(
+                    "{}: esr 00000002: inline data ends in line {} of {}, at byte {}",
+                    fault::MEMFMT,
+                    r.line,
+                    r.lines,
+                    r.done
+                );
                 Err(fault::graphics(turn.hw, what))
             }
         }
@@ -116,7 +121,8 @@ impl Inline {
     /// Takes one data word. Every line is padded to whole words.
     fn load(&mut self, turn: &Turn<'_>, data: u32) -> Result<(), Fault> {
         let Some(r) = &mut self.running else {
-            let what = format!("MEMFMT esr 0x1: inline data {data:#x} without a transfer that takes it");
+            let what =
+                format!("{}: esr 00000001: inline data {data:#x} without a transfer that takes it", fault::MEMFMT);
             return Err(fault::graphics(turn.hw, what));
         };
         let n = (r.line_bytes - r.done).min(4);

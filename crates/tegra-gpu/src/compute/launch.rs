@@ -64,7 +64,7 @@ fn run(units: &mut Units, turn: &Turn<'_>, Scheduled { qmd: at, copied }: Schedu
         Setting { checks_l1: context.sked.checks_l1, ..setting(&context.compute) }
     };
     if let Some((esr, names)) = checks::violations(&qmd, &setting) {
-        let what = format!("sked exception: esr {esr:#010x} ({names}), descriptor {at:#x}");
+        let what = format!("{}: esr {esr:#010x} ({names}), descriptor {at:#x}", fault::SKED_EXCEPTION);
         return Err(fault::graphics(turn.hw, what));
     }
     count(units, &qmd, CWD_REFERENCE_COUNT_INCR_ENABLE, u32::wrapping_add);
@@ -267,16 +267,14 @@ fn sm_fault(turn: &Turn<'_>, stopped: Stopped) -> Fault {
     let insight = stopped.fault.site().map(|site| Box::new(insight(site)));
     match stopped.fault {
         SmFault::Mmu { fault, fetch, sm, record, .. } => {
-            let base = fault::mmu(turn.hw, if fetch { fault::CODE } else { fault::SM }, fault);
+            let (gpc, _) = turn.config.place(sm);
+            let client = if fetch { fault::CODE } else { fault::SM };
+            let base = fault::mmu(turn.hw, client.in_gpc(gpc), fault);
             let text = format!("{}, sm {sm}, pc {:#x}", base.text, record.pc);
             Fault { sms, text, insight, ..base }
         }
-        SmFault::Warp { record, sm, text, .. } => {
-            let ErrorRegisters { global_esr, warp_esr, pc } = record;
-            let what = format!(
-                "sm machine check err. sm {sm} hww_global_esr {global_esr:#010x} hww_warp_esr {warp_esr:#010x} \
-                 hww_warp_esr_pc {pc:#x}: {text}"
-            );
+        SmFault::Warp { record: registers, sm, text, .. } => {
+            let what = format!("{}: {text}", fault::sm_exception(turn.config, sm, &record(registers)));
             Fault { sms, insight, ..fault::graphics(turn.hw, what) }
         }
         SmFault::Hang { pc, text } => {

@@ -135,7 +135,8 @@ fn class_method(units: &mut Units, turn: &Turn<'_>, class: Class, offset: u32, d
         }
         Effect::Firmware => Err(fault::firmware_method(turn.hw, format_args!("{} ({offset:#x})", method.name))),
         Effect::Macro => {
-            let what = format!("MME_FE1: call of macro {}, which is not loaded", (offset - method.first) / 8);
+            let what =
+                format!("{}: call of macro {}, which is not loaded", fault::MME_FE1, (offset - method.first) / 8);
             Err(fault::graphics(turn.hw, what))
         }
     }

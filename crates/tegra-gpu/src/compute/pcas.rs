@@ -90,7 +90,10 @@ fn apply(units: &mut Units, turn: &Turn<'_>, at: u64, action: Action) -> Result<
         Some(None) => {}
         None => {
             let esr = 1u32 << DEPENDENCE_COUNTER_UNDERFLOW;
-            let what = format!("sked exception: esr {esr:#010x} (DEPENDENCE_COUNTER_UNDERFLOW), descriptor {at:#x}");
+            let what = format!(
+                "{}: esr {esr:#010x} (DEPENDENCE_COUNTER_UNDERFLOW), descriptor {at:#x}",
+                fault::SKED_EXCEPTION
+            );
             return Err(fault::graphics(turn.hw, what));
         }
     }

@@ -148,7 +148,7 @@ fn section_5_1_addresses_of_the_inline_class() {
         words.extend(methods(subchannel, NVC6C0_LOAD_INLINE_DATA, &[77]));
         m.run(&mut lane, &words);
         assert_eq!((lane.notified(), memory.mem.read_u32(0) == 77), (code, code.is_none()));
-        assert_eq!(m.gpu.faults().concat().contains("va limit violation"), code.is_some());
+        assert_eq!(m.gpu.faults().concat().contains("limit violation"), code.is_some());
     }
 }
 
@@ -212,7 +212,7 @@ fn section_5_methods_that_are_refused() {
         (1, 0x1fc8, 25, "not one of class C7C0"),
         (1, NVC6C0_SET_RESERVED_SW_METHOD01, 25, "SET_RESERVED_SW_METHOD01"),
         (1, NVC6C0_SET_FALCON04, 37, "SET_FALCON"),
-        (1, 0x3808, 13, "MME_FE1"),
+        (1, 0x3808, 13, "mme_fe1 exception"),
         (0, 0x1200, 25, "3D class c797"),
         (2, 0x300, 25, "not one of class A140"),
         (2, 0x240, 37, "SET_FALCON"),
@@ -262,9 +262,9 @@ proptest! {
 #[test]
 fn section_5_1_inline_data_must_fit() {
     for (words, esr) in [
-        (inline(1, 8, 1, 8, 0x41, &[1, 2, 3]), "esr 0x1"),
-        ([inline(1, 8, 1, 8, 0x41, &[1]), methods(1, NVC6C0_LAUNCH_DMA, &[0x41])].concat(), "esr 0x2"),
-        ([inline(1, 8, 1, 8, 0x41, &[1]), methods(1, NVC6C0_WAIT_FOR_IDLE, &[0])].concat(), "esr 0x2"),
+        (inline(1, 8, 1, 8, 0x41, &[1, 2, 3]), "esr 00000001"),
+        ([inline(1, 8, 1, 8, 0x41, &[1]), methods(1, NVC6C0_LAUNCH_DMA, &[0x41])].concat(), "esr 00000002"),
+        ([inline(1, 8, 1, 8, 0x41, &[1]), methods(1, NVC6C0_WAIT_FOR_IDLE, &[0])].concat(), "esr 00000002"),
     ] {
         let m = Machine::new();
         let mut lane = m.lane();

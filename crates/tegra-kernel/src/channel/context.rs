@@ -6,6 +6,7 @@ use crate::dispatch::{Call, Reply};
 use crate::rule::Because;
 use std::sync::Arc;
 use tegrarm_abi::nvgpu::channel::*;
+use tegrarm_abi::nvgpu::ctrl::NVGPU_ZCULL_MODE_SEPARATE_BUFFER;
 use tegrarm_kmd::Errno;
 
 /// Whether a class is a 3D class. Those work on VEID 0 only.
@@ -81,7 +82,15 @@ pub(super) fn set_preemption_mode(
     Ok(())
 }
 
-/// The 3D engine is not simulated, so the ZCULL buffer is not stored. A second bind is ignored on a board too.
-pub(super) fn zcull_bind(_: &Call<'_>, channel: &Arc<Channel>, _: &mut nvgpu_zcull_bind_args) -> Reply {
-    if channel.state.lock().tsg.is_some() { Ok(()) } else { Err(Errno::EINVAL.into()) }
+/// The 3D engine is not simulated, so nothing is done with the ZCULL buffer. Once a group has one, others are ignored.
+pub(super) fn zcull_bind(_: &Call<'_>, channel: &Arc<Channel>, args: &mut nvgpu_zcull_bind_args) -> Reply {
+    let tsg = channel.state.lock().tsg.clone().ok_or(Errno::EINVAL)?;
+    let mut group = tsg.state.lock();
+    if group.zcull_va == 0 {
+        group.zcull_va = args.gpu_va;
+        if args.gpu_va == 0 && args.mode == NVGPU_ZCULL_MODE_SEPARATE_BUFFER {
+            return Err(Errno::EINVAL.because("a separate ZCULL buffer needs an address").into());
+        }
+    }
+    Ok(())
 }

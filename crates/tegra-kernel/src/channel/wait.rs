@@ -2,6 +2,7 @@
 
 use super::state::Channel;
 use crate::dispatch::{Call, Reply};
+use nix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tegra_hw::Place;
@@ -43,11 +44,14 @@ fn wait_notifier(call: &Call<'_>, channel: &Channel, args: &nvgpu_wait_args) -> 
     };
     match sleep(call, channel, args.timeout, status) {
         End::Met => {
-            // info32 and info16 say "completed" and name this channel.
-            let mut record = [0; 8];
-            record[..4].copy_from_slice(&0xdead_beef_u32.to_le_bytes());
-            record[4..6].copy_from_slice(&(channel.id() as u16).to_le_bytes());
-            let written = place.backing.write(place.offset + 8, &record);
+            // info32 and info16 say "completed" and name this channel. The time's parts are the wrong way round, as in the driver.
+            let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|_| Errno::EINVAL)?;
+            let mut record = [0; 16];
+            record[..4].copy_from_slice(&(now.tv_nsec() as u32).to_le_bytes());
+            record[4..8].copy_from_slice(&(now.tv_sec() as u32).to_le_bytes());
+            record[8..12].copy_from_slice(&0xdead_beef_u32.to_le_bytes());
+            record[12..14].copy_from_slice(&(channel.id() as u16).to_le_bytes());
+            let written = place.backing.write(place.offset, &record);
             if written { Ok(()) } else { Err(Errno::EINVAL.into()) }
         }
         End::Dead => Err(Errno::ETIMEDOUT.into()),

@@ -1,6 +1,6 @@
 //! The simulated kernel as a player of programs.
 
-use crate::program::{Answer, Behind, Failing, Ioctl, Run, Slot, Step};
+use crate::program::{Answer, Behind, Failing, Ioctl, Run, Slot, Step, said};
 use std::collections::BTreeMap;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -55,7 +55,12 @@ impl Model {
             }
             Step::Dup(of) => (Answer::default(), self.dup(*of)),
             Step::Ioctl(call) => self.ioctl(call),
-            Step::Fail(of, what) => (Answer { result: self.fail(*of, *what), ..Answer::default() }, None),
+            Step::Fail(of, what) => {
+                let before = self.kmd.gpu().faults().len();
+                let result = self.fail(*of, *what);
+                let said = said(&self.kmd.gpu().faults()[before..].join("\n"));
+                (Answer { result, said, ..Answer::default() }, None)
+            }
             Step::Read(of, at, count) => (Answer { bytes: self.read(*of, *at, *count), ..Answer::default() }, None),
         };
         self.made.extend(made.map(|fd| (number, fd)));
@@ -199,9 +204,6 @@ impl Model {
 
 /// A failure in the words of the virtual GPU.
 fn failure(what: Failing) -> Failure {
-    /// The interrupts of the graphics engine (hw_gr_ga10b.h) for a method that nobody knows, and for one of the firmware.
-    const ILLEGAL_METHOD: u32 = 0x10;
-    const FECS_ERROR: u32 = 0x80000;
     match what {
         Failing::Mmu { client, kind, access, va } => {
             let kinds = [FaultKind::Pde, FaultKind::Pte, FaultKind::VaLimit, FaultKind::ReadOnly];
@@ -211,11 +213,9 @@ fn failure(what: Failing) -> Failure {
             Failure::Mmu(client, MmuFault { va, access, kind })
         }
         Failing::Sm { sm, global_esr, warp_esr, pc } => Failure::Sm(sm, SmError { global_esr, warp_esr, pc }),
-        Failing::Graphics { interrupt: ILLEGAL_METHOD, .. } => Failure::Method,
-        Failing::Graphics { interrupt: FECS_ERROR, .. } => Failure::FirmwareMethod,
-        Failing::Graphics { .. } => Failure::Graphics,
+        Failing::Graphics { interrupt, exception } => Failure::Graphics(interrupt, exception),
         Failing::Pbdma { register, bit } => Failure::Pbdma(register, bit),
-        Failing::Switch { times } => Failure::Switch(100 * times),
+        Failing::Switch { times } => Failure::Switch(times),
         Failing::Copy { report } => Failure::Copy(report),
         Failing::Preemption => Failure::Preemption,
     }
@@ -298,7 +298,7 @@ pub fn play(
         }
     }
     without_the_world(call, r35, result, &mut bytes, &mut pieces);
-    (Answer { result, bytes, pieces, runs: Vec::new() }, made.filter(|fd| *fd >= 0))
+    (Answer { result, bytes, pieces, ..Answer::default() }, made.filter(|fd| *fd >= 0))
 }
 
 /// Takes out what differs between two boards: times, and what a program without the right to schedule does not see.

@@ -165,6 +165,63 @@ pub struct Answer {
     pub pieces: Vec<Vec<u8>>,
     /// What is mapped in the address space on which the call was made.
     pub runs: Vec<Run>,
+    /// What the kernel's log says of a failure.
+    pub said: String,
+}
+
+/// The driver's words in the log before a value, and what ends the value. The end of the line and a bracket end it, too. Without an end,
+/// the words are all.
+const SAID: [(&str, &str); 37] = [
+    ("mmu engine id:", ","),
+    ("ch id:", ","),
+    ("fault addr:", ","),
+    ("fault type:", ", access"),
+    ("access type:", ","),
+    ("client type:", ","),
+    ("client id:", ","),
+    ("gpc id if client type is gpc:", ","),
+    ("sm machine check err.", ""),
+    ("gpc_id(", ")"),
+    ("tpc_id(", ")"),
+    ("sm_id(", ")"),
+    ("sm hww global", "warp"),
+    ("warp 0x", ","),
+    ("hww_warp_esr_pc", ","),
+    ("pbdma_intr_0(", ")"),
+    (")= 0x", ","),
+    ("PBDMA intr", " Error"),
+    ("semaphore acquire timeout!", ""),
+    ("hce err: pbdma_intr_1(", " "),
+    ("ce launch error interrupt with errcode:", ","),
+    ("ctxsw timeout error: active engine id =", ","),
+    ("tsg=", ","),
+    ("info: awaiting ack ms=", ","),
+    ("preempt timed out for tsgid:", ","),
+    ("illegal method", ""),
+    ("class error 0x", ","),
+    ("firmware method 0x", ","),
+    ("firmware method error", ""),
+    ("fe exception", ""),
+    ("memfmt exception", ""),
+    ("pd exception", ""),
+    ("scc exception", ""),
+    ("ds exception", ""),
+    ("sked exception", ""),
+    ("mme exception", ""),
+    ("mme_fe1 exception", ""),
+];
+
+/// What a log says of a failure, as far as both kernels say it.
+pub fn said(log: &str) -> String {
+    let found = SAID.iter().filter_map(|(words, end)| {
+        let (_, rest) = log.split_once(words)?;
+        let value = rest.lines().next().filter(|_| !end.is_empty()).unwrap_or_default();
+        let value = value.split_once(end).filter(|_| !end.is_empty()).map_or(value, |(value, _)| value);
+        let value = value.split_once(" (").map_or(value, |(value, _)| value);
+        let space = if words.ends_with(|last: char| last == ':' || last.is_alphabetic()) { " " } else { "" };
+        Some(format!("{words}{space}{}", value.trim()).trim_end().to_owned())
+    });
+    found.collect::<Vec<_>>().join("; ")
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -284,6 +341,9 @@ impl Answer {
                 Behind::Kernel => "kernel".to_owned(),
             };
             let _ = write!(line, "; {:#x}+{:#x} {behind}+{:#x} {:x}", run.va, run.len, run.offset, run.entry);
+        }
+        if !self.said.is_empty() {
+            let _ = write!(line, " says {}", self.said);
         }
         line
     }

@@ -247,5 +247,5 @@ fn rule_e2_a_store_into_the_shared_window() {
     launch.rig.tsg.ioctl(NVGPU_TSG_IOCTL_READ_SINGLE_SM_ERROR_STATE, &mut read).unwrap();
     let word = |at: usize| u64::from_le_bytes(*record[at..].first_chunk().unwrap());
     assert_eq!((word(0), word(8)), (0x10 << 32 | 4, 0xff_55a2_a830));
-    assert!(launch.log().contains("hww_global_esr 0x00000004 hww_warp_esr 0x00000010"), "{}", launch.log());
+    assert!(launch.log().contains("sm hww global 0x00000004 warp 0x00000010"), "{}", launch.log());
 }
