@@ -213,7 +213,6 @@ impl Channels {
                 self.makes(Kind::Channel, 0, ioctl(on, NVGPU_IOCTL_CHANNEL_OPEN, &runlist, &[]))
             }
             29 => ioctl(on, NVGPU_IOCTL_CHANNEL_ZCULL_BIND, &[self.word64(), self.word64()], &[]),
-            // Contexts of classes that exist need firmware.
             30 => {
                 let args = [self.random.pick(&[0, 0xa1c0, 0x1234, u32::MAX]), self.word(&[0]), 0, 0];
                 ioctl(on, NVGPU_IOCTL_CHANNEL_ALLOC_OBJ_CTX, &args, &[])

@@ -82,9 +82,9 @@ impl HwTsg {
         members.iter().filter(|_| told).for_each(|m| m.notify(fault.code));
         self.fault.lock().get_or_insert(fault);
         for member in &members {
-            if !member.unserviceable.swap(true, Ordering::AcqRel)
-                && let Some(syncpoint) = member.syncpoint.lock().as_ref()
-            {
+            member.unserviceable.store(true, Ordering::Release);
+            // FORCE_RESET of a dead group does this once more.
+            if let Some(syncpoint) = member.syncpoint.lock().as_ref() {
                 syncpoint.set_safe_state();
             }
         }
@@ -99,8 +99,8 @@ impl HwTsg {
         u64::from(shortest.unwrap_or(CTXSW_TIMEOUT_MS)) * 1_000_000
     }
 
-    /// An interrupt says that the group has kept the engine for so many milliseconds more. The result is the time of the first channel whose
-    /// timeout is over, if there is one.
+    /// An interrupt says that the group has kept the engine for so many milliseconds more. The result is the time of the first
+    /// channel whose timeout is over, if there is one.
     pub fn stalled(&self, ms: u32) -> Option<u32> {
         self.members.lock().iter().find_map(|m| {
             let all = m.stalled_ms.fetch_add(ms, Ordering::Relaxed).saturating_add(ms);
