@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include "judge.h"
 
-/* What the driver said of a failure, a line for each message. What is beyond the room is lost: a stall that does not end says the same every time. */
+/* What the driver said of a failure, a line for each message. What is beyond the room is lost: a stall that does not end says the same every
+ * time. */
 static char messages[16384];
 static size_t kept;
 static bool listens;

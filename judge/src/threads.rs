@@ -64,6 +64,12 @@ fn opening(random: &mut Random) -> Vec<Step> {
         steps.push(Step::Ioctl(ioctl(channel, NVGPU_IOCTL_CHANNEL_WDT, &args, &[])));
         steps.push(Step::Ioctl(ioctl(channel, NVGPU_IOCTL_CHANNEL_GET_USER_SYNCPOINT, &[0u32; 4], &[])));
     }
+    // The driver looks whether a buffer has a registration, and makes one, in two steps.
+    for buffer in [SHARED, BUFFERS[0]] {
+        let mut args = nvgpu_gpu_register_buffer_args::new_zeroed();
+        args.flags = NVGPU_GPU_REGISTER_BUFFER_FLAGS_MUTABLE;
+        steps.push(Step::Ioctl(ioctl(CTRL, NVGPU_GPU_IOCTL_REGISTER_BUFFER, &args, &[(0, buffer)])));
+    }
     if random.one_in(2) {
         steps.push(Step::Ioctl(ioctl(GROUPS[0], NVGPU_TSG_IOCTL_BIND_CHANNEL, &0u32, &[(0, CHANNELS[0])])));
     }
@@ -82,10 +88,12 @@ fn map(on: usize, buffer: usize, address: Option<u64>) -> Ioctl {
     ioctl(on, NVGPU_AS_IOCTL_MAP_BUFFER_EX, &args, &[(offset_of!(nvgpu_as_map_buffer_ex_args, dmabuf_fd), buffer)])
 }
 
-/// A call on an address space. Threads meet at few areas, and where addresses are chosen. Each maps its own buffer, at its own addresses if they are named:
-/// the driver writes who owns a mapping after it has left the lock, so that a second thread which maps or unmaps the same reads freed memory.
+/// A call on an address space. Threads meet at few areas, and where addresses are chosen. Each maps its own buffer, at its own addresses
+/// if they are named: the driver writes who owns a mapping after it has left the lock, so that a second thread which maps or unmaps the
+/// same reads freed memory. Each frees its own area: the driver takes the address of an area before it enters the area in its list.
 fn on_space(random: &mut Random, on: usize, thread: usize, named: bool) -> Ioctl {
-    let area = (4 << 20) + 16 * PAGE * random.below(3);
+    let area_of = |n: u64| (4 << 20) + 16 * PAGE * n;
+    let own_area = 3 + thread as u64;
     let own = (64 << 20) + 16 * PAGE * (3 * thread as u64 + random.below(3));
     match random.below(6) {
         0 | 1 => map(on, BUFFERS[thread], named.then_some(own)),
@@ -100,13 +108,13 @@ fn on_space(random: &mut Random, on: usize, thread: usize, named: bool) -> Ioctl
             args.flags = random.pick(&[0, NVGPU_AS_ALLOC_SPACE_FLAGS_SPARSE]);
             if random.one_in(2) {
                 args.flags |= NVGPU_AS_ALLOC_SPACE_FLAGS_FIXED_OFFSET;
-                args.o_a_offset = area;
+                args.o_a_offset = area_of(random.pick(&[0, 1, 2, own_area]));
             }
             ioctl(on, NVGPU_AS_IOCTL_ALLOC_SPACE, &args, &[])
         }
         4 => {
             let mut args = nvgpu_as_free_space_args::new_zeroed();
-            (args.offset, args.pages, args.page_size) = (area, random.pick(&[1, 16, 32]), 4096);
+            (args.offset, args.pages, args.page_size) = (area_of(own_area), random.pick(&[1, 16, 32]), 4096);
             ioctl(on, NVGPU_AS_IOCTL_FREE_SPACE, &args, &[])
         }
         _ => ioctl(on, NVGPU_AS_IOCTL_GET_SYNC_RO_MAP, &nvgpu_as_get_sync_ro_map_args::new_zeroed(), &[]),
