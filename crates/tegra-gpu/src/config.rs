@@ -9,10 +9,8 @@ use tegra_hw::{Schedules, Speeds};
 /// The configuration of a GPU.
 #[derive(Clone, Debug)]
 pub struct GpuConfig {
-    /// The number of streaming multiprocessors.
-    pub sm_count: u32,
-    /// The GPC and the TPC of each of them. The log of faults has them.
-    pub sm_places: Vec<(u32, u32)>,
+    /// The GPC and the TPC of each streaming multiprocessor, in the order of their numbers. The log of faults has them.
+    pub sms: Vec<(u32, u32)>,
     /// True if the GPU has no thread and works only inside [`Gpu::step`](crate::Gpu::step). The default is whether
     /// `TEGRARM_SIM_STEP` is `1`.
     pub step: bool,
@@ -34,8 +32,7 @@ pub struct GpuConfig {
 impl Default for GpuConfig {
     fn default() -> GpuConfig {
         GpuConfig {
-            sm_count: 16,
-            sm_places: Vec::new(),
+            sms: vec![(0, 0); 16],
             step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
             budget: Limits::default().budget,
             r35: false,
@@ -50,6 +47,6 @@ impl Default for GpuConfig {
 impl GpuConfig {
     /// The GPC and the TPC of an SM.
     pub(crate) fn place(&self, sm: u32) -> (u32, u32) {
-        self.sm_places.get(sm as usize).copied().unwrap_or_default()
+        self.sms.get(sm as usize).copied().unwrap_or_default()
     }
 }

@@ -110,13 +110,8 @@ impl Kernel {
         self.board.divide(all)
     }
 
-    /// The number of SMs of the GPU.
-    pub fn sm_count(config: &SimConfig) -> u32 {
-        ChipData::of(config).sm_count()
-    }
-
     /// The GPC and the TPC of each SM of a board, in the order of their numbers, as the log has them.
-    pub fn sm_places(config: &SimConfig) -> Vec<(u32, u32)> {
+    pub fn sms(config: &SimConfig) -> Vec<(u32, u32)> {
         let chip = ChipData::of(config);
         let all = |place| std::iter::repeat_n(place, chip.sm_per_tpc as usize);
         chip.tpcs_in_log_order().into_iter().flat_map(all).collect()

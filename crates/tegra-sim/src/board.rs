@@ -18,13 +18,12 @@ pub fn boot(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>) {
 
 /// Boots a board, and begins a profile if the configuration asks for one.
 pub fn boot_profiled(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>, Option<Arc<Profile>>) {
-    let (sms, speeds, clock) = (Kernel::sm_count(&config), Kernel::speeds(&config), config.clock.name());
-    let profiled = Profiled { module: config.chip.name(), sms, speeds, clock };
+    let (sms, speeds, clock) = (Kernel::sms(&config), Kernel::speeds(&config), config.clock.name());
+    let profiled = Profiled { module: config.chip.name(), sms: sms.len() as u32, speeds, clock };
     let profile = config.profiled.then(|| Profile::new(profiled));
     let counted = config.counted;
     let gpu = Gpu::new(GpuConfig {
-        sm_count: Kernel::sm_count(&config),
-        sm_places: Kernel::sm_places(&config),
+        sms,
         step: config.step,
         r35: config.l4t.is_r35(),
         reports: Reports::of(config.checks, config.check_exit),

@@ -179,7 +179,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         banks: qmd.banks(),
         shared_window: setting.shared_window,
         local_window: setting.local_window,
-        sm_count: turn.config.sm_count,
+        sm_count: turn.config.sms.len() as u32,
         disabled_sms: qmd.disabled_sms(),
         sequential: qmd.flag(SEQUENTIALLY_RUN_CTAS),
         veid: turn.hw.veid,
