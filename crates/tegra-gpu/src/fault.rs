@@ -180,14 +180,23 @@ pub(crate) const MEMFMT: &str = "memfmt exception";
 pub(crate) const SKED_EXCEPTION: &str = "sked exception";
 pub(crate) const MME_FE1: &str = "mme_fe1 exception";
 
+/// The interrupts of the graphics engine that stop a channel (hw_gr_ga10b.h: `gr_intr_…_pending_f`).
+mod gr_intr {
+    pub(super) const ILLEGAL_METHOD: u32 = 0x10;
+    pub(super) const FIRMWARE_METHOD: u32 = 0x100;
+    pub(super) const FECS_ERROR: u32 = 0x8_0000;
+    pub(super) const CLASS_ERROR: u32 = 0x10_0000;
+    pub(super) const EXCEPTION: u32 = 0x20_0000;
+}
+
 /// An interrupt of the graphics engine, and its exception.
 fn of_interrupt(channel: &HwChannel, interrupt: u32, exception: u32) -> Option<Fault> {
     Some(match interrupt {
-        0x10 => illegal_method(channel, "method"),
-        0x100 => graphics(channel, "firmware method 0x00000000"),
-        0x8_0000 => firmware_method(channel, "method"),
-        0x10_0000 => graphics(channel, "class error 0x00000000"),
-        0x20_0000 => {
+        gr_intr::ILLEGAL_METHOD => illegal_method(channel, "method"),
+        gr_intr::FIRMWARE_METHOD => graphics(channel, "firmware method 0x00000000"),
+        gr_intr::FECS_ERROR => firmware_method(channel, "method"),
+        gr_intr::CLASS_ERROR => graphics(channel, "class error 0x00000000"),
+        gr_intr::EXCEPTION => {
             let (_, name) = EXCEPTIONS.into_iter().find(|(bit, _)| exception >> bit & 1 == 1)?;
             graphics(channel, format_args!("{name}: esr 0x00000000"))
         }
