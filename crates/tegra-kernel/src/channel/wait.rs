@@ -44,7 +44,8 @@ fn wait_notifier(call: &Call<'_>, channel: &Channel, args: &nvgpu_wait_args) -> 
     };
     match sleep(call, channel, args.timeout, status) {
         End::Met => {
-            // info32 and info16 say "completed" and name this channel. The time's parts are the wrong way round, as in the driver.
+            // The time since Linux was started: the driver stores the nanoseconds of the second, and the second where the upper half of
+            // the nanoseconds belongs. info32 and info16 say "completed" and name this channel.
             let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|_| Errno::EINVAL)?;
             let mut record = [0; 16];
             record[..4].copy_from_slice(&(now.tv_nsec() as u32).to_le_bytes());
