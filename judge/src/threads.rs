@@ -66,9 +66,7 @@ fn opening(random: &mut Random) -> Vec<Step> {
     }
     // The driver looks whether a buffer has a registration, and makes one, in two steps.
     for buffer in [SHARED, BUFFERS[0]] {
-        let mut args = nvgpu_gpu_register_buffer_args::new_zeroed();
-        args.flags = NVGPU_GPU_REGISTER_BUFFER_FLAGS_MUTABLE;
-        steps.push(Step::Ioctl(ioctl(CTRL, NVGPU_GPU_IOCTL_REGISTER_BUFFER, &args, &[(0, buffer)])));
+        steps.push(Step::Ioctl(register(buffer, NVGPU_GPU_REGISTER_BUFFER_FLAGS_MUTABLE, 0)));
     }
     if random.one_in(2) {
         steps.push(Step::Ioctl(ioctl(GROUPS[0], NVGPU_TSG_IOCTL_BIND_CHANNEL, &0u32, &[(0, CHANNELS[0])])));
@@ -146,6 +144,13 @@ fn on_group(random: &mut Random, thread: usize) -> Ioctl {
     }
 }
 
+/// Registers a buffer. `comptags` says whether tags for compression are wanted.
+fn register(buffer: usize, flags: u32, comptags: u8) -> Ioctl {
+    let mut args = nvgpu_gpu_register_buffer_args::new_zeroed();
+    (args.flags, args.comptags_alloc_control) = (flags, comptags);
+    ioctl(CTRL, NVGPU_GPU_IOCTL_REGISTER_BUFFER, &args, &[(0, buffer)])
+}
+
 /// A call on the ctrl node.
 fn on_ctrl(random: &mut Random) -> Ioctl {
     match random.below(5) {
@@ -155,10 +160,8 @@ fn on_ctrl(random: &mut Random) -> Ioctl {
             ioctl(CTRL, NVGPU_GPU_IOCTL_ZBC_SET_TABLE, &args, &[])
         }
         1 => {
-            let mut args = nvgpu_gpu_register_buffer_args::new_zeroed();
-            args.flags = random.pick(&[0, 2, 4, 6]);
-            args.comptags_alloc_control = random.pick(&[0, 1]);
-            ioctl(CTRL, NVGPU_GPU_IOCTL_REGISTER_BUFFER, &args, &[(0, random.pick(&[SHARED, BUFFERS[0]]))])
+            let (flags, comptags) = (random.pick(&[0, 2, 4, 6]), random.pick(&[0, 1]));
+            register(random.pick(&[SHARED, BUFFERS[0]]), flags, comptags)
         }
         2 => Ioctl { makes: Some(0), ..ioctl(CTRL, NVGPU_GPU_IOCTL_OPEN_CHANNEL, &-1i32, &[]) },
         3 => {
