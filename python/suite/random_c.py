@@ -25,7 +25,8 @@ import sys
 import tempfile
 
 THREADS = 96
-SECOND = 1.0
+# The host may execute a program for so many seconds, all threads together.
+LIMIT_S = 1.0
 # Csmith's own library of operations that never overflow. It takes its types and the names of its functions from PRELUDE.
 SAFE_MATH = pathlib.Path("/usr/include/csmith/safe_math.h")
 SIZES = ((8, "", ""), (16, "", ""), (32, "", "u"), (64, "l", "ul"))
@@ -81,7 +82,8 @@ extern "C" __global__ void execute(uint64_t *hashes, char *room) {{
 }}
 """
 GPLUSPLUS = ("g++", "-w", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fpermissive", "-std=c++17")
-NVRTC = ("--device-as-default-execution-space", "--fmad=false", "--std=c++17", "-w")
+# `Device.compile` makes functions and variables without a mark those of the GPU.
+NVRTC = ("--fmad=false", "--std=c++17", "-w")
 WAYS = {"optimised": (), "-G": ("--device-debug",), "ptxas -O1": ("--ptxas-options=-O1",)}
 # C++ does not copy volatile structures, so a program has either these or volatile variables.
 KINDS = (("--no-volatiles", "--no-volatile-pointers"), ("--no-structs", "--no-unions"),
@@ -120,7 +122,7 @@ def on_host(text: str, place: pathlib.Path) -> list[int] | None:
     if subprocess.run([*GPLUSPLUS, "-o", "host", "host.cpp"], cwd=place, capture_output=True, check=False).returncode != 0:
         return None
     try:
-        done = subprocess.run([place / "host"], capture_output=True, text=True, timeout=SECOND, check=True)
+        done = subprocess.run([place / "host"], capture_output=True, text=True, timeout=LIMIT_S, check=True)
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
         return None
     return [int(line) for line in done.stdout.split()]
@@ -129,8 +131,6 @@ def on_host(text: str, place: pathlib.Path) -> list[int] | None:
 def judged(seed: int) -> str:
     """Runs the program of a seed in this process, and says what came of it."""
     import tegrarm
-    from tegrarm import compile, cubin
-    from tegrarm.kernels import Module
 
     kind, way = KINDS[seed % len(KINDS)], list(WAYS)[seed // len(KINDS) % len(WAYS)]
     options = ["--seed", str(seed), "--lang-cpp", "--no-argc", "--concise", "--no-packed-struct", *kind]
@@ -141,17 +141,16 @@ def judged(seed: int) -> str:
         right = on_host(text, pathlib.Path(place))
     if right is None:
         return "left out by the host"
-    try:
-        made = compile.program((text + KERNEL).encode(), "program.cu", "sm_87", (*NVRTC, *WAYS[way]))
-    except compile.CompileError:
-        return "left out by NVRTC"
     room, hashes = right[0], right[1:]
     try:
         with tegrarm.Device() as device:
+            kernel = device.compile(text + KERNEL, options=(*NVRTC, *WAYS[way]))["execute"]
             out, globals_ = device.array([0] * THREADS, "int64"), device.array([0] * (THREADS * room // 8), "int64")
-            Module(device, made.cubin, cubin.parameter_types(made.ptx))["execute"][THREADS // 32, 32](out, globals_)
+            kernel[THREADS // 32, 32](out, globals_)
             device.wait()
             found = [number % 2**64 for number in out.tolist()]
+    except tegrarm.CompileError:
+        return "left out by NVRTC"
     except tegrarm.RmError as error:
         return f"FAILED, {way}: {error}"
     wrong = [thread for thread in range(THREADS) if found[thread] != hashes[thread]]
