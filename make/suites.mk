@@ -39,7 +39,7 @@ test-lookback: build venv  ## CUB's ReduceByKey and InclusiveSum, 10,000 runs of
 # table into the book.
 INDIGO ?=
 .PHONY: test-races
-test-races: build venv $(CACHE)/nvcc/.installed  ## the checker on Indigo's kernels with planted races, beside HiRace's counts: most of an hour. INDIGO=CHECKOUT
+test-races: build venv $(CACHE)/nvcc/.installed  ## the checker on Indigo's kernels with planted races, beside HiRace's counts: ten minutes. INDIGO=CHECKOUT
 	@test -d "$(INDIGO)/indigo" || { echo "test-races: INDIGO has to name a checkout of HiRace's artifact"; exit 2; }
 	CUDA_HOME=$$(cd $(NVCC)/lib/python3*/site-packages/nvidia/cu13 && pwd) $(PY) python/suite/races.py $(ARGS) "$(INDIGO)"
 

@@ -241,7 +241,7 @@ def main() -> int:
         return 0
     folder = options.checkout / "indigo"
     sources = sorted((folder / "indigo_sources").glob("*/*.cu"))
-    graphs = sorted((folder / "input").glob("*.egr"), key=lambda file: file.stat().st_size)
+    graphs = sorted((folder / "input").glob("*.egr"), key=lambda file: (file.stat().st_size, file.name))
     if not sources or not graphs:
         sys.exit(f"{folder} has no sources of Indigo, or no graphs")
     if options.only and not any(options.only in file.stem for file in graphs):
