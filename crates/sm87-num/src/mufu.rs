@@ -75,10 +75,20 @@ pub static RSQ: Table<128> = Table::new(&tables::RSQ, QUARTERS, -1.0);
 pub static SQRT: Table<128> = Table::new(&tables::SQRT, QUARTERS, -1.0);
 /// 2 to the power of 0 to 1.
 pub static EX2: Table<64> = Table::new(&tables::EX2, QUARTERS, 24456.0);
-static LG2: Table<64> = Table::new(&tables::LG2, QUARTERS / 4.0, 1674.0);
+/// The binary logarithm of 1 to 2.
+pub static LG2: Table<64> = Table::new(&tables::LG2, QUARTERS / 4.0, 1674.0);
 /// The sine of a quarter of a circle.
 pub static SIN: Table<64> = Table::new(&tables::SIN, QUARTERS, 0.0);
-static TANH: Table<64> = Table::new(&tables::TANH, QUARTERS, 0.0);
+/// The hyperbolic tangent, in segments that are longer for smaller numbers: see [`BINADES`].
+pub static TANH: Table<64> = Table::new(&tables::TANH, QUARTERS, 0.0);
+
+/// The first row of [`TANH`] and the binary logarithm of the number of rows, for the exponents −8 to 2. Five more are not used, and neither
+/// are the last two numbers of each.
+#[rustfmt::skip]
+pub static BINADES: [[i32; 4]; 16] = [
+    [0, 0, 0, 0], [1, 0, 0, 0], [2, 0, 0, 0], [3, 1, 0, 0], [5, 1, 0, 0], [7, 2, 0, 0], [11, 2, 0, 0], [15, 2, 0, 0],
+    [19, 3, 0, 0], [27, 4, 0, 0], [43, 3, 0, 0], [0; 4], [0; 4], [0; 4], [0; 4], [0; 4],
+];
 
 /// The exponent of the unit in which sums count, if the unit of the table is 2^-24.
 pub const UNIT: i32 = -24 - DISTANCE as i32;
@@ -214,14 +224,8 @@ fn power(x: u32) -> u32 {
 /// The hyperbolic tangent of a positive number. Segments are longer for smaller numbers. Below 2^-8 the result is x.
 #[inline(always)]
 fn tanh(x: u32) -> u32 {
-    /// The first row and the binary logarithm of the number of rows, for the exponents −8 to 2. Five more are not used.
-    #[rustfmt::skip]
-    const BINADES: [(u32, u32); 16] = [
-        (0, 0), (1, 0), (2, 0), (3, 1), (5, 1), (7, 2), (11, 2), (15, 2), (19, 3), (27, 4), (43, 3),
-        (0, 0), (0, 0), (0, 0), (0, 0), (0, 0),
-    ];
     let exponent = exponent(x);
-    let (first, rows) = BINADES[(exponent + 8) as usize % 16];
+    let [first, rows, ..] = BINADES[(exponent + 8) as usize % 16].map(|n| n as u32);
     let argument = (first << DISTANCE) + ((x & FRACTION) >> (23 - DISTANCE - rows));
     let result = cut(TANH.at(argument) * power_of_two(UNIT + exponent.min(0)));
     let bounded = if exponent > 2 { ONE } else { result };

@@ -4,8 +4,9 @@
 //! method is inlined into such a handler, where the intrinsics are single instructions.
 #![allow(unsafe_code)]
 
+use super::interpolate::{self, Pairs};
 use super::simd::{Double, Simd};
-use sm87_num::mufu::{DISTANCE, Table};
+use sm87_num::mufu::Table;
 use std::arch::x86_64::*;
 
 /// Eight 32-bit lanes.
@@ -146,21 +147,16 @@ impl Simd for Avx2 {
         self.funord(self).select(Self::splat(0x7fff), Avx2(halves))
     }
     #[inline(always)]
-    fn interpolate<const N: usize>(table: &Table<N>, argument: Self, exponent: Self) -> Self {
-        let row = argument.shr(Self::splat(DISTANCE)).and(Self::splat(N as u32 - 1));
-        let x = argument.and(Self::splat((1 << DISTANCE) - 1));
-        let mut at = [0u32; 8];
-        // SAFETY: the array has eight words, the table a row of 16 bytes for each number, and AVX2 and FMA are present wherever an
-        // `Avx2` exists.
-        unsafe {
-            row.shl(Self::splat(4)).store(at.as_mut_ptr());
-            let [c0, c1, c2, _] = Self::gather4(table.rows.0.as_ptr().cast(), at.as_ptr());
-            let square = Avx2(square(x.0));
-            let low = sums(table, [low(c0), low(c1), low(c2), low(x), low(square), low(exponent)]);
-            let high = sums(table, [high(c0), high(c1), high(c2), high(x), high(square), high(exponent)]);
-            let both = _mm256_shuffle_ps::<0x88>(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high));
-            Avx2(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_castps_si256(both)))
-        }
+    fn interpolate<const N: usize>(table: &'static Table<N>, argument: Self, exponent: Self) -> Self {
+        interpolate::interpolate(table, argument, exponent)
+    }
+    #[inline(always)]
+    fn logarithm(fraction: Self, exponent: Self) -> Self {
+        interpolate::logarithm(fraction, exponent)
+    }
+    #[inline(always)]
+    fn tangent(fraction: Self, exponent: Self) -> Self {
+        interpolate::tangent(fraction, exponent)
     }
     one! { int
         minu = _mm256_min_epu32;
@@ -317,65 +313,43 @@ impl Simd for Avx2 {
     }
 }
 
-/// The square of 17 bits as [`Table`] has it, for each lane. See `interpolate::square`, which says the same of one number.
-///
-/// # Safety
-/// The host has AVX2.
-#[inline(always)]
-unsafe fn square(x: __m256i) -> __m256i {
-    // SAFETY: AVX2 is present, as this function asks of its caller.
-    unsafe {
-        let (high, low) = (_mm256_srli_epi32::<9>(x), _mm256_and_si256(x, _mm256_set1_epi32(0x1ff)));
-        // The upper half of the product of `low` with bit k of `high`, seven places higher, is `low` shifted to the right by 9 − k.
-        let bits = _mm256_srli_epi32::<2>(x);
-        let mut cross = _mm256_setzero_si256();
-        for k in 1..8 {
-            let bit = _mm256_and_si256(bits, _mm256_set1_epi32(1 << (k + 7)));
-            cross = _mm256_add_epi32(cross, _mm256_mulhi_epu16(low, bit));
-        }
-        let odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
-        let square = _mm256_sub_epi32(_mm256_mullo_epi16(high, high), odd);
-        _mm256_add_epi32(square, _mm256_add_epi32(cross, cross))
+impl Pairs for Avx2 {
+    one! { int
+        product = _mm256_mul_epi32;
+        add_pairs = _mm256_add_epi64;
+        equal_pairs = _mm256_cmpeq_epi64;
+        high_halves = _mm256_mulhi_epu16;
     }
-}
-
-/// The lower and the upper four lanes.
-///
-/// # Safety
-/// The host has AVX2.
-#[inline(always)]
-unsafe fn low(x: Avx2) -> __m128i {
-    // SAFETY: AVX2 is present, as this function asks of its caller.
-    unsafe { _mm256_castsi256_si128(x.0) }
-}
-
-/// # Safety
-/// As for `low`.
-#[inline(always)]
-unsafe fn high(x: Avx2) -> __m128i {
-    // SAFETY: AVX2 is present, as this function asks of its caller.
-    unsafe { _mm256_extracti128_si256::<1>(x.0) }
-}
-
-/// What [`Table::cut`] computes, for four lanes. The results are the low words of four. `parts` are the three coefficients, the distance,
-/// its square, and the exponent. The sums are exact, so it makes no difference that they are fused.
-///
-/// # Safety
-/// The host has AVX2 and FMA.
-#[inline(always)]
-unsafe fn sums<const N: usize>(table: &Table<N>, [c0, c1, c2, x, square, exponent]: [__m128i; 6]) -> __m256i {
-    // SAFETY: AVX2 and FMA are present, as this function asks of its caller.
-    unsafe {
-        let (c0, c1, c2) = (_mm256_cvtepi32_pd(c0), _mm256_cvtepi32_pd(c1), _mm256_cvtepi32_pd(c2));
-        let sum = _mm256_fmadd_pd(c0, _mm256_set1_pd(table.weight), _mm256_set1_pd(table.bias));
-        let sum = _mm256_fmadd_pd(c1, _mm256_cvtepi32_pd(x), sum);
-        let sum = _mm256_fmadd_pd(c2, _mm256_cvtepi32_pd(square), sum);
-        let biased = _mm256_add_epi64(_mm256_cvtepi32_epi64(exponent), _mm256_set1_epi64x(1023));
-        let sum = _mm256_mul_pd(sum, _mm256_castsi256_pd(_mm256_slli_epi64::<52>(biased)));
-        let bits = _mm256_srli_epi64::<29>(_mm256_castpd_si256(sum));
-        let bits = _mm256_sub_epi32(bits, _mm256_set1_epi32((1023 - 127) << 23));
-        let tiny = _mm256_cmp_pd::<_CMP_LT_OQ>(sum, _mm256_set1_pd(f64::from(f32::MIN_POSITIVE)));
-        _mm256_andnot_si256(_mm256_castpd_si256(tiny), bits)
+    #[inline(always)]
+    fn sub_doubles(self, o: Self) -> Self {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        Avx2(unsafe { _mm256_castpd_si256(_mm256_sub_pd(_mm256_castsi256_pd(self.0), _mm256_castsi256_pd(o.0))) })
+    }
+    #[inline(always)]
+    fn shl_pairs<const N: i32>(self) -> Self {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        Avx2(unsafe { _mm256_slli_epi64::<N>(self.0) })
+    }
+    #[inline(always)]
+    fn shr_pairs<const N: i32>(self) -> Self {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        Avx2(unsafe { _mm256_srli_epi64::<N>(self.0) })
+    }
+    #[inline(always)]
+    fn mixed(even: Self, odd: Self) -> Self {
+        // SAFETY: AVX2 is present wherever an `Avx2` exists.
+        Avx2(unsafe { _mm256_blend_epi32::<0xaa>(even.0, odd.0) })
+    }
+    #[inline(always)]
+    fn look_up<const N: usize>(table: &'static [[i32; 4]; N], row: Self) -> [Self; 3] {
+        const { assert!(N.is_power_of_two()) };
+        let mut at = [0; 8];
+        // SAFETY: the array has eight words, and each is the place of a row of the table.
+        unsafe {
+            row.and(Self::splat(N as u32 - 1)).shl(Self::splat(4)).store(at.as_mut_ptr());
+            let [first, second, third, _] = Self::gather_words(table.as_ptr().cast(), at.as_ptr());
+            [first, second, third]
+        }
     }
 }
 

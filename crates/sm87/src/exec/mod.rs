@@ -40,6 +40,7 @@ pub(crate) mod groups;
 mod host;
 pub(crate) mod image;
 mod interp;
+mod interpolate;
 mod known;
 mod linear;
 mod live;

@@ -7,7 +7,7 @@
 
 use sm87_num::Round;
 use sm87_num::half::Kind;
-use sm87_num::mufu::Table;
+use sm87_num::mufu::{Function, Table, mufu};
 use tegra_mm::whole;
 
 /// An operation on doubles.
@@ -80,7 +80,12 @@ pub(crate) trait Simd: Copy {
     fn to_halves(self) -> Self;
 
     /// What [`Table::cut`] computes.
-    fn interpolate<const N: usize>(table: &Table<N>, argument: Self, exponent: Self) -> Self;
+    fn interpolate<const N: usize>(table: &'static Table<N>, argument: Self, exponent: Self) -> Self;
+    /// The binary logarithm of numbers above zero with these fractions and exponents, as the multi-function unit computes it. That of one
+    /// is not specified.
+    fn logarithm(fraction: Self, exponent: Self) -> Self;
+    /// The hyperbolic tangent of numbers above zero, from 2^-8 on and below 8.
+    fn tangent(fraction: Self, exponent: Self) -> Self;
 
     /// Unsigned minimum and maximum.
     fn minu(self, o: Self) -> Self;
@@ -347,8 +352,16 @@ impl Simd for u32 {
         Kind::F16.round_f32(f(self), Round::Rn).into()
     }
     #[inline(always)]
-    fn interpolate<const N: usize>(table: &Table<N>, argument: Self, exponent: Self) -> Self {
+    fn interpolate<const N: usize>(table: &'static Table<N>, argument: Self, exponent: Self) -> Self {
         table.cut(argument, exponent as i32)
+    }
+    #[inline(always)]
+    fn logarithm(fraction: Self, exponent: Self) -> Self {
+        mufu(Function::Lg2, exponent.wrapping_add(127) << 23 | fraction)
+    }
+    #[inline(always)]
+    fn tangent(fraction: Self, exponent: Self) -> Self {
+        mufu(Function::Tanh, exponent.wrapping_add(127) << 23 | fraction)
     }
     #[inline(always)]
     fn minu(self, o: Self) -> Self {

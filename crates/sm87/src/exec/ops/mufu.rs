@@ -26,6 +26,7 @@ impl<const F: u8> Alu for Mufu<F> {
         let bits = |x: u32| num::modify(x, u.mods & ABS != 0, u.mods & NEG != 0);
         let x = if u.mods & ABS != 0 { a.and(V::splat(!SIGN)) } else { a };
         let x = if u.mods & NEG != 0 { x.xor(V::splat(SIGN)) } else { x };
+        let unflushed = x;
         let x = x.flush();
         let result = match function {
             _ if V::LANES == 1 => return V::map3(a, b, c, |x, _, _| mufu::mufu(function, bits(x))),
@@ -35,6 +36,8 @@ impl<const F: u8> Alu for Mufu<F> {
             Function::Ex2 => power(x),
             Function::Sin => finite(x, sine(fixed(x, 25).xor(x.and(V::splat(SIGN)).shr(V::splat(7))))),
             Function::Cos => finite(x, sine(fixed(x, 25).add(V::splat(1 << 23)))),
+            Function::Lg2 => logarithm(x),
+            Function::Tanh => tangent(unflushed),
             _ => return V::map3(a, b, c, |x, _, _| mufu::mufu(function, bits(x))),
         };
         V::splat(INFINITY).lt(x.and(V::splat(!SIGN))).select(V::splat(num::NAN), result)
@@ -98,6 +101,23 @@ fn inverse_root<V: Simd>(x: V) -> V {
     let exact = of_root(x).eq(V::splat(0));
     let result = exact.select(V::splat(127).sub(half).shl(V::splat(23)), sum);
     positive(x, x.or(V::splat(INFINITY)), 0, result)
+}
+
+#[inline(always)]
+fn logarithm<V: Simd>(x: V) -> V {
+    let result = V::logarithm(x.and(V::splat(FRACTION)), exponent(x));
+    let result = x.eq(V::splat(0x3f80_0000)).select(V::splat(0), result);
+    positive(x, V::splat(SIGN | INFINITY), INFINITY, result)
+}
+
+/// The hyperbolic tangent. Denormals are kept.
+#[inline(always)]
+fn tangent<V: Simd>(x: V) -> V {
+    let (magnitude, exponent) = (x.and(V::splat(!SIGN)), exponent(x));
+    let result = V::tangent(x.and(V::splat(FRACTION)), exponent);
+    let bounded = V::splat(2).lt(exponent).select(V::splat(0x3f80_0000), result);
+    let whole = exponent.lt(V::splat(-8i32 as u32)).select(magnitude, bounded);
+    whole.or(x.and(V::splat(SIGN)))
 }
 
 /// The result for a number: `result` above zero, `zero` for zero and `infinity` for infinity. Negative numbers have none.
