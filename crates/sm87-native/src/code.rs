@@ -1,0 +1,128 @@
+//! Machine code in memory that can be executed.
+#![allow(unsafe_code)]
+
+use crate::emit;
+use crate::graph::Graph;
+pub use crate::registers::TooLarge;
+use memmap2::{Mmap, MmapMut};
+use std::collections::HashMap;
+use std::io;
+
+/// The words that code reads as whole vectors.
+pub(crate) struct Pool {
+    rows: Vec<[u32; 8]>,
+    places: HashMap<u32, i64>,
+}
+
+impl Pool {
+    fn new() -> Pool {
+        // The first one has the bit of each lane.
+        Pool { rows: vec![std::array::from_fn(|lane| 1 << lane)], places: HashMap::new() }
+    }
+
+    /// The place of the vector that has the bit of each lane.
+    pub(crate) fn bits(&self) -> i64 {
+        0
+    }
+
+    /// The place of a vector whose lanes are all `x`.
+    pub(crate) fn place(&mut self, x: u32) -> i64 {
+        *self.places.entry(x).or_insert_with(|| {
+            self.rows.push([x; 8]);
+            self.rows.len() as i64 - 1
+        })
+    }
+}
+
+/// Makes the code of several pieces.
+pub struct Builder {
+    bytes: Vec<u8>,
+    pool: Pool,
+    /// Where the functions of each piece begin.
+    functions: Vec<[usize; 2]>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder { bytes: Vec::new(), pool: Pool::new(), functions: Vec::new() }
+    }
+}
+
+impl Builder {
+    /// Makes the code of a piece. Its number is that of the pieces before it.
+    pub fn add(&mut self, graph: &Graph) -> Result<(), TooLarge> {
+        let both = [emit::function(graph, &mut self.pool, false)?, emit::function(graph, &mut self.pool, true)?];
+        let begins = both.map(|code| {
+            // Code begins at a line of the host's caches.
+            self.bytes.resize(self.bytes.len().next_multiple_of(64), 0xcc);
+            self.bytes.extend(&code);
+            self.bytes.len() - code.len()
+        });
+        self.functions.push(begins);
+        Ok(())
+    }
+
+    /// Puts the code of all pieces into memory.
+    pub fn finish(self) -> io::Result<Code> {
+        let mut map = MmapMut::map_anon(self.bytes.len().max(1))?;
+        map[..self.bytes.len()].copy_from_slice(&self.bytes);
+        Ok(Code { map: map.make_exec()?, pool: self.pool.rows, functions: self.functions })
+    }
+}
+
+/// A function that executes a piece: see [`emit`].
+#[cfg(target_arch = "x86_64")]
+type Function = unsafe extern "sysv64" fn(*mut u32, *const u32, *mut u32, *const [u32; 8], u32) -> u32;
+
+/// Other hosts cannot execute it.
+#[cfg(not(target_arch = "x86_64"))]
+type Function = unsafe extern "C" fn(*mut u32, *const u32, *mut u32, *const [u32; 8], u32) -> u32;
+
+/// The machine code of a piece. It can be called as long as the [`Code`] that it is from exists.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    all: Function,
+    some: Function,
+    pool: *const [u32; 8],
+}
+
+// SAFETY: a piece is the address of code and of words that nobody writes.
+unsafe impl Send for Piece {}
+// SAFETY: as above.
+unsafe impl Sync for Piece {}
+
+impl Piece {
+    /// Executes the piece for the lanes in `active`, which are not none. Returns how many instructions lanes did not execute, because a guard
+    /// was false for them.
+    ///
+    /// # Safety
+    /// The host has AVX2, FMA, F16C and POPCNT. `rows` is writable and `constants` readable at all offsets of the graph, for 32 words each,
+    /// and `lanes` is writable at all indices. The [`Code`] exists.
+    #[inline(always)]
+    pub unsafe fn execute(&self, rows: *mut u32, constants: *const u32, lanes: *mut u32, active: u32) -> u32 {
+        let function = if active == u32::MAX { self.all } else { self.some };
+        // SAFETY: the conditions are those of this function.
+        unsafe { function(rows, constants, lanes, self.pool, active) }
+    }
+}
+
+/// The machine code of several pieces.
+#[derive(Debug)]
+pub struct Code {
+    map: Mmap,
+    pool: Vec<[u32; 8]>,
+    functions: Vec<[usize; 2]>,
+}
+
+impl Code {
+    /// The pieces, in the order in which they were added.
+    pub fn pieces(&self) -> Vec<Piece> {
+        let function = |at: usize| {
+            // SAFETY: a function of this type begins here, because `Builder::add` has put it here.
+            unsafe { std::mem::transmute::<*const u8, Function>(self.map.as_ptr().add(at)) }
+        };
+        let piece =
+            |&[all, some]: &[usize; 2]| Piece { all: function(all), some: function(some), pool: self.pool.as_ptr() };
+        self.functions.iter().map(piece).collect()
+    }
+}
