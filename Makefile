@@ -96,9 +96,11 @@ SUITES := cargo-test+fetch test-threads test-out-of-process+test-tinygrad-sample
 test:             ## every test there is, and a table at the end
 	@MAKE="$(MAKE)" $(PYTHON) packaging/run_suites.py $(SUITES)
 
-# Tests whose answers come from the kernel run on r35, too. `make test-releases` runs all tests of the library on each release.
+# Tests whose answers come from the kernel run on r35, too. `make test-releases` runs all tests of the library on each release. The programs
+# of the engine's tests are interpreted, because few of them are long, and then all of them are translated.
 cargo-test:
 	$(CARGO) test --workspace --locked
+	TEGRARM_TEST_TRANSLATED=1 $(CARGO) test --locked -p sm87 --test sm
 	TEGRARM_SIM_L4T=r35 $(CARGO) test --locked -p tegrarm --test bringup --test conflicts --test files --test objects --test profiling --test runtime
 	$(CARGO) test --locked -p tegrarm --no-default-features --lib backend
 

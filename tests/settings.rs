@@ -178,6 +178,7 @@ fn settings_that_mean_nothing_are_refused_or_said() {
         ("TEGRARM_SIM_CHIP", "thor"),
         ("TEGRARM_SIM_STATS", "yes"),
         ("TEGRARM_SIM_STEP", "yes"),
+        ("TEGRARM_SIM_TRANSLATE", "often"),
         ("TEGRARM_SIM_CLOCK", "fast"),
         ("TEGRARM_SIM_NVMAP", "tight"),
         ("TEGRARM_BACKEND", "board"),

@@ -62,6 +62,9 @@ impl Launch {
     }
 }
 
+/// A program that has executed so many instructions is worth the translation, which takes as long as some hundred thousand.
+pub const TRANSLATED_AFTER: u64 = 1 << 17;
+
 /// The limits of a run.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -74,6 +77,8 @@ pub struct Limits {
     pub patience: u64,
     /// Host threads a big grid may use; 0 = as many as the machine has. Results do not depend on it.
     pub threads: usize,
+    /// After how many instructions of a host thread a program is translated to machine code of the host. Results do not depend on it.
+    pub translated_after: u64,
     /// Where the run notes how far it is, for another thread that looks.
     pub progress: Option<Arc<Progress>>,
     /// Another schedule than the usual one, by its number: another order of the CTAs and of the warps of each, and shorter turns. One
@@ -109,6 +114,7 @@ impl Default for Limits {
             budget: 1 << 40,
             patience: 1 << 28,
             threads: 0,
+            translated_after: TRANSLATED_AFTER,
             progress: None,
             schedule: None,
             told: None,

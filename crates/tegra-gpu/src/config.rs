@@ -16,6 +16,8 @@ pub struct GpuConfig {
     pub step: bool,
     /// The number of warp instructions that a grid may issue before it counts as hung.
     pub budget: u64,
+    /// After how many instructions the engine translates a program to machine code of the host.
+    pub translated_after: u64,
     /// True if the kernel is that of r35. It recovers from every PBDMA interrupt, of which r36 only logs some, and it writes no notifier
     /// for a fault of the copy engine.
     pub r35: bool,
@@ -35,6 +37,7 @@ impl Default for GpuConfig {
             sms: vec![(0, 0); 16],
             step: std::env::var_os("TEGRARM_SIM_STEP").is_some_and(|v| v == "1"),
             budget: Limits::default().budget,
+            translated_after: Limits::default().translated_after,
             r35: false,
             reports: None,
             schedules: None,

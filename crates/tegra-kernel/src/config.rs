@@ -70,6 +70,8 @@ pub struct SimConfig {
     pub mem_total: u64,
     /// What nvmap refuses although memory is free (`TEGRARM_SIM_NVMAP`).
     pub refusals: Refusals,
+    /// After how many instructions the engine translates a program to machine code of the host (`TEGRARM_SIM_TRANSLATE`), if that was said.
+    pub translated_after: Option<u64>,
     /// True if work is executed deterministically, one step of one channel at a time (`TEGRARM_SIM_STEP=1`).
     pub step: bool,
     /// True if the kernel refuses calls that a board accepts and that are believed to freeze a board
@@ -184,6 +186,7 @@ impl SimConfig {
             profiled: false,
             traced: false,
             counted: false,
+            translated_after: None,
         }
     }
 
@@ -234,7 +237,7 @@ impl SimConfig {
     /// cve-2025-33177, fragmented), `TEGRARM_SIM_STEP`, `TEGRARM_SIM_STRICT` and `TEGRARM_SIM_STATS` (0, 1) and `TEGRARM_SIM_CLOCK`
     /// (host, model) say; the first of each when unset. `TEGRARM_SIM_PROFILE` names a file. `TEGRARM_SIM_CHECK` names checks,
     /// divided by commas, and none when unset; `TEGRARM_SIM_CHECK_EXIT` is a number from 0 to 255. `TEGRARM_SIM_SCHEDULES` and
-    /// `TEGRARM_SIM_SEED` are numbers, too. The memory is the module's, but never more than this machine has.
+    /// `TEGRARM_SIM_SEED` are numbers, too, and so is `TEGRARM_SIM_TRANSLATE` unless it is `never`. The memory is the module's, but never more than this machine has.
     ///
     /// # Errors
     /// The variable that has an unknown value.
@@ -245,6 +248,7 @@ impl SimConfig {
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<SimConfig, ConfigError> {
         let config = SimConfig {
             step: choose("TEGRARM_SIM_STEP", &lookup, SWITCH)?,
+            translated_after: translated_after(&lookup)?,
             strict: choose("TEGRARM_SIM_STRICT", &lookup, SWITCH)?,
             counted: choose("TEGRARM_SIM_STATS", &lookup, SWITCH)?,
             checks: checks("TEGRARM_SIM_CHECK", &lookup)?,
@@ -273,6 +277,16 @@ fn checks(variable: &'static str, lookup: impl Fn(&str) -> Option<String>) -> Re
     let value = lookup(variable).unwrap_or_default();
     let allowed = || format!("{}, or several of them divided by commas", Checks::NAMES.join(", "));
     value.parse().map_err(|_| ConfigError { variable, value: value.clone(), allowed: allowed() })
+}
+
+/// After how many instructions programs are translated, if that is said.
+fn translated_after(lookup: impl Fn(&str) -> Option<String>) -> Result<Option<u64>, ConfigError> {
+    let variable = "TEGRARM_SIM_TRANSLATE";
+    if lookup(variable).is_some_and(|value| value == "never") {
+        return Ok(Some(u64::MAX));
+    }
+    let found = number(variable, lookup, "18446744073709551615");
+    found.map_err(|error| ConfigError { allowed: format!("never, or {}", error.allowed), ..error })
 }
 
 /// The number that a variable has, if it is set. It is `most` at most.

@@ -22,15 +22,17 @@ pub fn boot_profiled(config: SimConfig) -> (Arc<Kernel>, Arc<Gpu>, Option<Arc<Pr
     let profiled = Profiled { module: config.chip.name(), sms: sms.len() as u32, speeds, clock };
     let profile = config.profiled.then(|| Profile::new(profiled));
     let counted = config.counted;
+    let gpu_config = GpuConfig::default();
     let gpu = Gpu::new(GpuConfig {
         sms,
         step: config.step,
+        translated_after: config.translated_after.unwrap_or(gpu_config.translated_after),
         r35: config.l4t.is_r35(),
         reports: Reports::of(config.checks, config.check_exit),
         schedules: config.checks.order.then_some(config.schedules),
         speeds: (config.clock == Clock::Model).then(|| Kernel::speeds(&config)),
         profile: profile.clone(),
-        ..GpuConfig::default()
+        ..gpu_config
     });
     if counted {
         Stats::watch(&gpu);

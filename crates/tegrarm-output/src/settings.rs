@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Every variable that the library, the Python package or the simulator reads. docs/settings.md says what they mean.
-pub const NAMES: [&str; 28] = [
+pub const NAMES: [&str; 29] = [
     "TEGRARM_BACKEND",
     "TEGRARM_COMPILED",
     "TEGRARM_CPU_CACHE",
@@ -33,6 +33,7 @@ pub const NAMES: [&str; 28] = [
     "TEGRARM_SIM_STATS",
     "TEGRARM_SIM_STEP",
     "TEGRARM_SIM_STRICT",
+    "TEGRARM_SIM_TRANSLATE",
     "TEGRARM_SUPPRESSIONS",
     TOLD,
     "TEGRARM_TRACE_NAMES",

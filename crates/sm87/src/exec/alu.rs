@@ -4,6 +4,7 @@
 use super::env::Env;
 use super::host::wide;
 use super::lower::{Lower, Refused};
+use super::record::{Operation, Recorded, Recorder, named};
 use super::simd::{Simd, in_values, part};
 use super::uop::{Flow, Handlers, UNIFORM, Uop};
 use super::warp::Warp;
@@ -288,40 +289,103 @@ macro_rules! pick {
 }
 pub(crate) use pick;
 
+/// Records an operation of up to three sources with one result.
+pub(crate) fn record<O: Alu>(u: &Uop, r: &mut Recorder<'_>) {
+    let a = r.source(u.a);
+    let b = if O::SOURCES > 1 { r.source(u.b) } else { a };
+    let c = if O::SOURCES > 2 { r.source(u.c) } else { a };
+    let value = O::eval(u, a, b, c, named(u.ps));
+    r.set_row(u.d, value);
+}
+
+/// Records what [`accepted`] computes.
+fn record_accepted<O: Compare>(u: &Uop, r: &Recorder<'_>) -> Recorded {
+    let (less, equal, unordered) = O::eval(u, r.source(u.a), r.source(u.b));
+    let has = |bit: u32| u.mods >> bit & 1 != 0;
+    if u.mods & cmp::EXTENDED != 0 {
+        let or = |on: bool, x: Recorded, y: Recorded| if on { x.or(y) } else { y };
+        let greater = less.or(equal).or(unordered).not();
+        let found = equal.and(r.lanes(u.pt));
+        return or(has(0), less, or(has(2), greater, or(has(3), unordered, found)));
+    }
+    // What is not less, equal or unordered is greater. So the result is one of the three, several of them, or what is none of the others.
+    let parts = [(has(0), less), (has(1), equal), (has(3), unordered)];
+    let any = |wanted: bool| {
+        let chosen = parts.iter().filter(|(has, _)| *has == wanted).map(|part| part.1);
+        chosen.reduce(Recorded::or).unwrap_or(Recorded::splat(0))
+    };
+    if has(2) { any(false).not() } else { any(true) }
+}
+
+/// Records what [`combined`] computes.
+fn record_combined(u: &Uop, x: Recorded, p: Recorded) -> Recorded {
+    match u.mods >> cmp::COMBINE & 3 {
+        0 => x.and(p),
+        1 => x.or(p),
+        _ => x.xor(p),
+    }
+}
+
+/// Records what [`set_combined`] does.
+fn record_predicates(u: &Uop, r: &Recorder<'_>, hit: Recorded) {
+    let p = r.lanes(u.ps);
+    r.set_lanes(u.pd, record_combined(u, hit, p));
+    r.set_lanes(u.pe, record_combined(u, hit.not(), p));
+}
+
+fn record_comparison<O: Compare>(u: &Uop, r: &mut Recorder<'_>) {
+    let hit = record_accepted::<O>(u, r);
+    record_predicates(u, r, hit);
+}
+
+fn record_condition<O: Condition>(u: &Uop, r: &mut Recorder<'_>) {
+    let hit = O::eval(r.source(u.a), r.source(u.b)).xor(Recorded::splat(u.imm));
+    record_predicates(u, r, hit);
+}
+
+fn record_set<O: Compare>(u: &Uop, r: &mut Recorder<'_>) {
+    let hit = record_combined(u, record_accepted::<O>(u, r), r.lanes(u.ps));
+    r.set_row(u.d, hit.and(Recorded::splat(u.imm)));
+}
+
 /// Handlers of a vector operation.
-pub(crate) fn alu<O: Alu>() -> Handlers {
-    Handlers {
+pub(crate) fn alu<O: Alu>() -> Operation {
+    let run = Handlers {
         full: pick!(rows_plain::<O, true>, rows_wide::<O, true>),
         part: pick!(rows_plain::<O, false>, rows_wide::<O, false>),
         one: pick!(lane_plain::<O>, lane_wide::<O>),
-    }
+    };
+    Operation { run, record: Some(record::<O>) }
 }
 
 /// Handlers of the same operation on the uniform datapath, which is executed once per warp.
-pub(crate) fn ualu<O: Alu>() -> Handlers {
-    Handlers::all(pick!(uniform_plain::<O>, uniform_wide::<O>))
+pub(crate) fn ualu<O: Alu>() -> Operation {
+    let run = Handlers::all(pick!(uniform_plain::<O>, uniform_wide::<O>));
+    Operation { run, record: Some(record::<O>) }
 }
 
 /// Handlers of a comparison that sets two predicates.
-pub(crate) fn setp<O: Compare>() -> Handlers {
-    Handlers {
+pub(crate) fn setp<O: Compare>() -> Operation {
+    let run = Handlers {
         full: pick!(setp_plain::<O, true>, setp_wide::<O, true>),
         part: pick!(setp_plain::<O, false>, setp_wide::<O, false>),
         one: pick!(setp_lane_plain::<O>, setp_lane_wide::<O>),
-    }
+    };
+    Operation { run, record: Some(record_comparison::<O>) }
 }
 
 /// Handlers of a condition that sets two predicates. `imm` is all ones if the opposite of the condition is meant.
-pub(crate) fn condition<O: Condition>() -> Handlers {
-    Handlers {
+pub(crate) fn condition<O: Condition>() -> Operation {
+    let run = Handlers {
         full: pick!(condition_plain::<O, true>, condition_wide::<O, true>),
         part: pick!(condition_plain::<O, false>, condition_wide::<O, false>),
         one: pick!(condition_lane_plain::<O>, condition_lane_wide::<O>),
-    }
+    };
+    Operation { run, record: Some(record_condition::<O>) }
 }
 
 /// Two predicates by one of [`condition`]'s handlers, with the sources exchanged or the opposite of the condition.
-pub(crate) fn conditional(l: &mut Lower<'_>, run: Handlers, exchanged: bool, opposite: bool) -> Result<Uop, Refused> {
+pub(crate) fn conditional(l: &mut Lower<'_>, run: Operation, exchanged: bool, opposite: bool) -> Result<Uop, Refused> {
     let (pd, pe, mods) = (l.pdst(81), l.pdst(84), l.bits(74, 2) << cmp::COMBINE);
     let imm = if opposite { u32::MAX } else { 0 };
     let u = l.ab(run)?;
@@ -330,18 +394,20 @@ pub(crate) fn conditional(l: &mut Lower<'_>, run: Handlers, exchanged: bool, opp
 }
 
 /// Handlers of a comparison of two uniform registers.
-pub(crate) fn usetp<O: Compare>() -> Handlers {
-    Handlers::all(pick!(setp_uniform_plain::<O>, setp_uniform_wide::<O>))
+pub(crate) fn usetp<O: Compare>() -> Operation {
+    let run = Handlers::all(pick!(setp_uniform_plain::<O>, setp_uniform_wide::<O>));
+    Operation { run, record: Some(record_comparison::<O>) }
 }
 
 /// Handlers of a comparison whose result is a value: `imm` where the comparison is true.
-pub(crate) fn set<O: Compare>() -> Handlers {
-    Handlers::all(pick!(set_plain::<O>, set_wide::<O>))
+pub(crate) fn set<O: Compare>() -> Operation {
+    let run = Handlers::all(pick!(set_plain::<O>, set_wide::<O>));
+    Operation { run, record: Some(record_set::<O>) }
 }
 
 /// Handlers of an operation that is written for one lane.
-pub(crate) fn each<O: Each>() -> Handlers {
-    Handlers::all(pick!(each_plain::<O>, each_wide::<O>))
+pub(crate) fn each<O: Each>() -> Operation {
+    Handlers::all(pick!(each_plain::<O>, each_wide::<O>)).into()
 }
 
 /// Handlers of an operation that is written for the whole warp.

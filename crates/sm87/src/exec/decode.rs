@@ -8,7 +8,7 @@ use super::dispatch::lower;
 use super::env::{Env, WarpError};
 use super::image::{Fetch, Image, MOST_INSTRUCTIONS};
 use super::linear::{Makes, Part, Parts};
-use super::live::{self, Rows, Step};
+use super::live::{self, Rows, Step, Touched};
 use super::lower::{Lower, Pool, Refused};
 use super::observe::Observed;
 use super::opening;
@@ -22,6 +22,7 @@ use super::warp::Warp;
 use crate::isa::{self, Illegal, Isa, Opcode, Row};
 use crate::word::Word;
 use once_cell::race::OnceBox;
+use once_cell::sync::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -152,6 +153,8 @@ impl Image {
             words,
             uops: Vec::new(),
             runs: Vec::new(),
+            records: Vec::new(),
+            translated: OnceCell::new(),
             pool: Pool::default(),
             registers: 0,
             uniform: 0,
@@ -166,6 +169,7 @@ impl Image {
             watched: Vec::new(),
             observed: Observed::default(),
             weight: AtomicU64::default(),
+            executed: AtomicU64::default(),
             roots,
         };
         image.lower();
@@ -185,6 +189,7 @@ impl Image {
                 written.push(0..0);
                 steps.push(Step { row: None, word: Word::default(), target: NOWHERE, touched: l.touched });
                 self.alike.push(false);
+                self.records.push(None);
                 continue;
             };
             let row = isa.lookup(word).map(Opcode::row);
@@ -195,8 +200,10 @@ impl Image {
             rows.push(row.filter(|_| uop.is_ok() && !l.misaligned));
             let uop = uop.unwrap_or_else(|why| illegal(&l, at, why, &mut self.refused));
             let uop = if l.misaligned { Uop { run: Handlers::all(misaligned), ..uop } } else { uop };
+            self.records.push(if rows[at as usize].is_some() { l.record.get() } else { None });
             let uop = if row.is_some_and(|row| row.may_poll(word)) {
                 self.watched.push((at, uop.run));
+                self.records[at as usize] = None;
                 Uop { run: alu::whole::<poll::Watched>(), ..uop }
             } else {
                 uop
@@ -224,6 +231,26 @@ impl Image {
             self.alike[at] = true;
         }
         self.words = words;
+    }
+
+    /// The rows that may be read from each instruction on before they are written, also of other lanes. Only translations ask, so it is not
+    /// kept for all instructions.
+    pub(super) fn live(&self) -> Vec<Rows> {
+        let (isa, mut pool) = (Isa::sm87(), Pool::default());
+        let mut step = |(at, word): (usize, &Option<Word>)| {
+            let row = word.and_then(|word| isa.lookup(word)).map(Opcode::row);
+            let word = word.unwrap_or_default();
+            let far = row.and_then(|row| row.distance(word));
+            let target = far.and_then(|far| self.places.index(self.places.place(at as u32) + far)).unwrap_or(NOWHERE);
+            let mut l = Lower::new(word, row, (at as u32, target), &mut pool);
+            let touched = match micro_op(isa, word, &mut l) {
+                Ok(uop) => l.touched.by(&uop),
+                Err(_) => Touched { reads: Rows::ALL, ..Touched::default() },
+            };
+            Step { row, word, target, touched }
+        };
+        let steps: Vec<_> = self.words.iter().enumerate().map(&mut step).collect();
+        live::read_from(&steps).iter().map(|rows| rows.with(&self.across)).collect()
     }
 
     /// The instructions that may belong to the opening.

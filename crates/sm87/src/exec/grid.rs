@@ -113,6 +113,7 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
         told: AtomicBool::default(),
     };
     let stats = grid.run();
+    grid.image.executed.fetch_add(stats.warp_instructions, Ordering::Relaxed);
     observers.iter().for_each(|observer| observer.ends(grid.shown()));
     stopped(grid.failures.into_inner(), grid.sms.len() as u64).map_or(Ok(stats), Err)
 }

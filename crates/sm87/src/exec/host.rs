@@ -18,6 +18,12 @@ pub(crate) fn avx2() -> bool {
     })
 }
 
+/// Other hosts have none of these.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn avx2() -> bool {
+    false
+}
+
 /// Compiles functions for the instruction sets that [`avx2`] looks for. Hosts of another kind do not have them.
 macro_rules! wide {
     ($($function:item)*) => {$(

@@ -8,12 +8,14 @@ use super::live::Rows;
 use super::lower::{Pool, Refused};
 use super::observe::Observed;
 use super::places::Places;
+use super::record::Record;
 use super::rows;
 use super::rows::Pred;
-use super::runs::{self, Run};
+use super::runs::{self, Run, Translated};
 use super::uop::{Handlers, Uop};
 use crate::isa::{self, Op, Row};
 use crate::word::Word;
+use once_cell::sync::OnceCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -33,6 +35,10 @@ pub struct Image {
     pub(crate) uops: Vec<Uop>,
     /// For each micro-op, the run that begins there.
     pub(crate) runs: Vec<Run>,
+    /// How each micro-op is written down for a translation. It is empty where handlers were replaced.
+    pub(super) records: Vec<Option<Record>>,
+    /// The translation, once the program was worth it.
+    pub(super) translated: OnceCell<Option<Translated>>,
     pub(crate) pool: Pool,
     /// The number of registers per thread that the code uses.
     pub(crate) registers: u32,
@@ -59,6 +65,8 @@ pub struct Image {
     pub(super) observed: Observed,
     /// What a CTA of the last launch took: see [`super::worker::Worker::weight`].
     pub(crate) weight: AtomicU64,
+    /// The instructions that earlier launches have executed.
+    pub(super) executed: AtomicU64,
     /// The places where control enters, relative to the entry point: 0, and targets that were found while the program
     /// ran.
     pub(super) roots: Vec<i64>,
@@ -102,6 +110,12 @@ impl Image {
     pub(crate) fn watched(&self, at: u32) -> Option<Handlers> {
         let found = self.watched.binary_search_by_key(&at, |w| w.0);
         found.ok().map(|i| self.watched[i].1)
+    }
+
+    /// The translation, if there is one.
+    #[inline(always)]
+    pub(super) fn translated(&self) -> Option<&Translated> {
+        self.translated.get()?.as_ref()
     }
 
     /// Whether the image was made from these roots, and perhaps from others.
@@ -215,6 +229,8 @@ impl Image {
             words: self.words.clone(),
             uops: self.uops.iter().enumerate().map(replace).collect(),
             runs: runs::parted(&self.runs, &which),
+            records: Vec::new(),
+            translated: OnceCell::new(),
             pool: self.pool.clone(),
             registers: self.registers,
             uniform: self.uniform,
@@ -229,6 +245,7 @@ impl Image {
             watched: self.watched.clone(),
             observed: Observed::default(),
             weight: AtomicU64::default(),
+            executed: AtomicU64::default(),
             roots: self.roots.clone(),
         }
     }

@@ -5,7 +5,7 @@ use super::env::{Counts, Env};
 use super::host::wide;
 use super::image::Image;
 use super::runs::Run;
-use super::straight::{self, Ended};
+use super::straight::{self, Ended, Runs};
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
 
@@ -50,10 +50,10 @@ wide! {
 }
 
 /// Executes a run: a function of its own, because what the loop of [`body`] keeps in registers is not needed here.
-type Straight = unsafe fn(&mut Warp, &mut Env<'_>, *const Uop, *const Run, u32, u32) -> Ended;
+type Straight = unsafe fn(&mut Warp, &mut Env<'_>, *const Uop, Runs, u32, u32) -> Ended;
 
 #[inline(never)]
-unsafe fn straight(w: &mut Warp, env: &mut Env<'_>, code: *const Uop, runs: *const Run, n: u32, active: u32) -> Ended {
+unsafe fn straight(w: &mut Warp, env: &mut Env<'_>, code: *const Uop, runs: Runs, n: u32, active: u32) -> Ended {
     // SAFETY: the conditions are those of `execute`.
     unsafe { straight::execute::<false>(w, env, code, runs, n, active) }
 }
@@ -64,7 +64,7 @@ wide! {
         w: &mut Warp,
         env: &mut Env<'_>,
         code: *const Uop,
-        runs: *const Run,
+        runs: Runs,
         n: u32,
         active: u32,
     ) -> Ended {
@@ -81,15 +81,16 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execut
     let mut threads = 0u64;
     let mut pc = w.pc;
     debug_assert!(w.active != 0);
-    let (uops, lengths) = (code.uops.as_ptr(), code.runs.as_ptr());
+    let uops = code.uops.as_ptr();
+    let runs = code.translated().map_or(Runs::of(&code.runs), Runs::translated);
     let stop = 'run: loop {
         // SAFETY: an image has as many runs as micro-ops, and pcs stay inside of it, as the next comment says.
-        let straight = u32::from(unsafe { (*lengths.add(pc as usize)).straight });
+        let straight = u32::from(unsafe { (*runs.first.add(pc as usize)).straight });
         let straight = straight.min(left).min(w.switch_at.saturating_sub(pc));
         let (mut flow, exec);
         if straight > 1 {
             // SAFETY: the run is inside the image, to which the warp's arrays belong.
-            let ended = unsafe { execute(w, env, uops.add(pc as usize), lengths.add(pc as usize), straight, w.active) };
+            let ended = unsafe { execute(w, env, uops.add(pc as usize), runs.from(pc as usize), straight, w.active) };
             left -= ended.done;
             threads += u64::from(ended.done) * u64::from(w.active.count_ones());
             pc += ended.done;
@@ -175,7 +176,7 @@ pub(crate) unsafe fn run_straight(w: &mut Warp, env: &mut Env<'_>, uops: &[Uop],
     #[cfg(not(target_arch = "x86_64"))]
     let execute: Straight = straight;
     // SAFETY: the conditions are those of this function.
-    let ended = unsafe { execute(w, env, uops.as_ptr(), runs.as_ptr(), uops.len() as u32, w.active) };
+    let ended = unsafe { execute(w, env, uops.as_ptr(), Runs::of(runs), uops.len() as u32, w.active) };
     debug_assert!(ended.flow == Flow::Next && ended.done == uops.len() as u32);
 }
 

@@ -1,10 +1,12 @@
 //! The operands of an instruction word become those of a micro-op.
 
 use super::live::Touched;
+use super::record::{Operation, Record};
 use super::rows::{Dst, Pred, Row, Src, pred};
-use super::uop::{Handlers, Uop};
+use super::uop::Uop;
 use crate::isa::{self, Datapath, Row as Opcode};
 use crate::word::Word;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -79,6 +81,8 @@ pub(crate) struct Lower<'a> {
     pub touched: Touched,
     /// Whether a register group does not start at a multiple of its size.
     pub misaligned: bool,
+    /// How the operation is written down, if it can be translated.
+    pub record: Cell<Option<Record>>,
 }
 
 impl<'a> Lower<'a> {
@@ -102,6 +106,7 @@ impl<'a> Lower<'a> {
             written,
             touched,
             misaligned,
+            record: Cell::new(None),
         }
     }
 
@@ -296,7 +301,9 @@ impl<'a> Lower<'a> {
     }
 
     /// A micro-op that has its guard but no operands.
-    pub(crate) fn uop(&self, run: Handlers) -> Uop {
+    pub(crate) fn uop(&self, operation: impl Into<Operation>) -> Uop {
+        let Operation { run, record } = operation.into();
+        self.record.set(record);
         let zero = Src::reg(255);
         Uop {
             run,
@@ -318,19 +325,19 @@ impl<'a> Lower<'a> {
     }
 
     /// A micro-op of the usual kind, with a destination, three sources and a predicate source.
-    pub(crate) fn abc(&mut self, run: Handlers) -> Result<Uop, Refused> {
+    pub(crate) fn abc(&mut self, run: impl Into<Operation>) -> Result<Uop, Refused> {
         let (d, a, (b, c)) = (self.dst(1), self.a(), self.bc()?);
         Ok(Uop { d, a, b, c, ps: self.ps(), ..self.uop(run) })
     }
 
     /// A micro-op with a destination, the sources at bits 24..31 and 32..63, and a predicate source.
-    pub(crate) fn ab(&mut self, run: Handlers) -> Result<Uop, Refused> {
+    pub(crate) fn ab(&mut self, run: impl Into<Operation>) -> Result<Uop, Refused> {
         let (d, a, b) = (self.dst(1), self.a(), self.slot32()?);
         Ok(Uop { d, a, b, ps: self.ps(), ..self.uop(run) })
     }
 
     /// A micro-op with a destination and the source at bits 32..63, which becomes source A.
-    pub(crate) fn unary(&mut self, run: Handlers) -> Result<Uop, Refused> {
+    pub(crate) fn unary(&mut self, run: impl Into<Operation>) -> Result<Uop, Refused> {
         let (d, a) = (self.dst(1), self.slot32()?);
         Ok(Uop { d, a, ..self.uop(run) })
     }

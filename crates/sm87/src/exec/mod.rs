@@ -53,6 +53,7 @@ pub(crate) mod ops;
 mod places;
 mod poll;
 mod programs;
+pub(crate) mod record;
 pub(crate) mod rows;
 mod runs;
 mod schedule;
@@ -62,6 +63,7 @@ mod straight;
 mod template;
 #[cfg(test)]
 mod tests;
+pub(crate) mod translate;
 pub(crate) mod uop;
 pub(crate) mod warp;
 mod worker;

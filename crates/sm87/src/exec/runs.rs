@@ -21,6 +21,8 @@ pub(crate) struct Run {
     /// If this and the next instruction are such FADD: [`FIRST`] if the first source of the next one is the result of this one, and
     /// [`SECOND`] if the second is.
     pub passes: u8,
+    /// Whether a piece of machine code begins here (`super::translate`), whose number stands in the place of the operands.
+    pub native: bool,
     /// The operands of an FFMA or FADD without modifiers.
     pub offsets: Offsets,
 }
@@ -57,4 +59,32 @@ pub(crate) fn parted(runs: &[Run], apart: impl Fn(usize) -> bool) -> Vec<Run> {
         next = *run;
     }
     out
+}
+
+/// A piece: its code, and the number of its instructions.
+pub(crate) struct Piece {
+    pub code: sm87_native::Piece,
+    pub length: u32,
+}
+
+/// The pieces of a program, and its runs, which say where they are.
+pub(crate) struct Translated {
+    pub runs: Vec<Run>,
+    pub pieces: Vec<Piece>,
+    /// The memory in which the code of the pieces is.
+    #[allow(dead_code, reason = "it is held, and the pieces are called")]
+    pub code: sm87_native::Code,
+}
+
+impl Offsets {
+    /// The number of a piece, in the place of operands.
+    pub(super) fn of_piece(n: usize) -> Offsets {
+        Offsets { a: n as u16, b: (n >> 16) as u16, ..Offsets::default() }
+    }
+
+    /// The number of the piece.
+    #[inline(always)]
+    pub(crate) fn piece(self) -> usize {
+        usize::from(self.a) | usize::from(self.b) << 16
+    }
 }

@@ -4,6 +4,7 @@
 use super::alu::pick;
 use super::env::Env;
 use super::host::wide;
+use super::record::{Operation, Record, Recorder, named};
 use super::rows::Src;
 use super::simd::{Simd, in_values, part};
 use super::uop::{Flow, Handlers, Uop};
@@ -194,16 +195,37 @@ wide! {
     }
 }
 
-/// The handlers of an operation. A uniform operation is executed once for the warp.
-pub(crate) fn several<O: Several>(is_uniform: bool) -> Handlers {
-    if is_uniform {
-        return Handlers::all(pick!(uniform_plain::<O>, uniform_wide::<O>));
+/// Records an operation.
+fn record<O: Several>(u: &Uop, r: &mut Recorder<'_>) {
+    let pair = |s: Src, n: u32| {
+        let low = r.source(s);
+        [low, if O::PAIRS >> n & 1 != 0 { r.source(s.plus(1)) } else { low }]
+    };
+    let sources = Sources { a: pair(u.a, 0), b: pair(u.b, 1), c: pair(u.c, 2), p: named(u.ps), q: named(u.pt) };
+    let Results { value, first, second } = O::eval(u, sources);
+    for (k, word) in value.into_iter().enumerate().take(O::WORDS) {
+        r.set_row(u.d.plus(k as u32), word);
     }
-    Handlers {
+    if O::CONDITIONS > 0 {
+        r.set_lanes(u.pd, first);
+    }
+    if O::CONDITIONS > 1 {
+        r.set_lanes(u.pe, second);
+    }
+}
+
+/// The handlers of an operation. A uniform operation is executed once for the warp.
+pub(crate) fn several<O: Several>(is_uniform: bool) -> Operation {
+    let record = Some(record::<O> as Record);
+    if is_uniform {
+        return Operation { run: Handlers::all(pick!(uniform_plain::<O>, uniform_wide::<O>)), record };
+    }
+    let run = Handlers {
         full: pick!(rows_plain::<O, true>, rows_wide::<O, true>),
         part: pick!(rows_plain::<O, false>, rows_wide::<O, false>),
         one: pick!(lane_plain::<O>, lane_wide::<O>),
-    }
+    };
+    Operation { run, record }
 }
 
 /// A function of doubles, one lane at a time.

@@ -6,7 +6,7 @@ use super::env::Env;
 use super::floats;
 use super::ops::{fp32, memory};
 use super::rows::Pred;
-use super::runs::{FIRST, Offsets, Run, SECOND};
+use super::runs::{FIRST, Offsets, Piece, Run, SECOND, Translated};
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
 use crate::isa::{Op, Row};
@@ -30,7 +30,17 @@ fn before(u: &Uop, row: &Row, next: Run) -> Run {
     let shares = multiplying > 1 && offsets.a == next.offsets.a && offsets.a != offsets.d;
     let passed = |source: u16, bit: u8| if adding > 1 && source == offsets.d { bit } else { 0 };
     let passes = passed(next.offsets.a, FIRST) | passed(next.offsets.b, SECOND);
-    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, simple, shares, passes, offsets }
+    Run {
+        straight: next.straight.saturating_add(1),
+        multiplying,
+        adding,
+        loading: 0,
+        simple,
+        shares,
+        passes,
+        native: false,
+        offsets,
+    }
 }
 
 /// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this
@@ -60,6 +70,36 @@ pub(crate) fn find(uops: &[Uop], rows: &[Option<&Row>]) -> Vec<Run> {
     runs
 }
 
+/// The runs of a program from an instruction on, and all its pieces.
+#[derive(Clone, Copy)]
+pub(crate) struct Runs {
+    pub first: *const Run,
+    pieces: *const Piece,
+}
+
+impl Runs {
+    /// Those of a program without a translation.
+    pub(crate) fn of(runs: &[Run]) -> Runs {
+        Runs { first: runs.as_ptr(), pieces: std::ptr::null() }
+    }
+
+    /// Those of a translation.
+    #[inline(always)]
+    pub(crate) fn translated(by: &Translated) -> Runs {
+        Runs { first: by.runs.as_ptr(), pieces: by.pieces.as_ptr() }
+    }
+
+    /// Those from the instruction `n` further on.
+    ///
+    /// # Safety
+    /// The program has it.
+    #[inline(always)]
+    pub(crate) unsafe fn from(self, n: usize) -> Runs {
+        // SAFETY: a program has as many runs as instructions.
+        Runs { first: unsafe { self.first.add(n) }, ..self }
+    }
+}
+
 /// How a run ended.
 pub(crate) struct Ended {
     /// The instructions that were executed.
@@ -74,13 +114,13 @@ pub(crate) struct Ended {
 ///
 /// # Safety
 /// The instructions are those at `code`, and the first one begins a run of at least `n`. The warp's arrays are those of the
-/// program, and as many runs are at `runs`. If `WIDE`, the host has the instruction set of [`super::host`].
+/// program, and as many runs are at `runs`, with the program's pieces. If `WIDE`, the host has the instruction set of [`super::host`].
 #[inline(always)]
 pub(crate) unsafe fn execute<const WIDE: bool>(
     w: &mut Warp,
     env: &mut Env<'_>,
     code: *const Uop,
-    runs: *const Run,
+    runs: Runs,
     n: u32,
     active: u32,
 ) -> Ended {
@@ -100,7 +140,7 @@ unsafe fn steps<const WIDE: bool, const ALL: bool>(
     w: &mut Warp,
     env: &mut Env<'_>,
     code: *const Uop,
-    runs: *const Run,
+    Runs { first: runs, pieces }: Runs,
     n: u32,
     active: u32,
 ) -> Ended {
@@ -112,6 +152,17 @@ unsafe fn steps<const WIDE: bool, const ALL: bool>(
         unsafe {
             let u = &*code.add(i);
             let run = &*runs.add(i);
+            if run.native {
+                let piece = &*pieces.add(run.offsets.piece());
+                let length = piece.length as usize;
+                if length <= n - i {
+                    let idle = piece.code.execute(w.own(), w.constants(), w.preds.as_mut_ptr(), active);
+                    let executed = &mut env.counts.stats.thread_instructions;
+                    *executed = executed.wrapping_sub(idle.into());
+                    i += length;
+                    continue;
+                }
+            }
             if run.simple {
                 i += 1;
                 let run = if ALL { u.run.full } else { u.run.of(active) };

@@ -190,6 +190,12 @@ impl Warp {
         self.rows
     }
 
+    /// The words of constant banks.
+    #[inline(always)]
+    pub(crate) fn constants(&self) -> *const u32 {
+        self.bases[2]
+    }
+
     /// All lanes of a source operand. It is one of an instruction of the program that the warp executes.
     #[inline(always)]
     pub fn row(&self, s: Src) -> [u32; 32] {

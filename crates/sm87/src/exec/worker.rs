@@ -9,11 +9,13 @@ use super::cta::{self, End, Interrupt, Warps};
 use super::env::{Cta, Env};
 use super::grid::{Grid, Watch, add, hang};
 use super::schedule::Drawn;
+use super::translate;
 use crate::fault::SmFault;
 use crate::launch::{Launch, RunStats};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 /// The number of instructions that a CTA runs before another one gets its turn.
 const TURN: u64 = 1 << 20;
@@ -127,6 +129,7 @@ impl<'g> Worker<'g> {
             let before = resident.env.counts.stats.warp_instructions;
             let turn = resident.store.turn(turn);
             let end = cta::run(&mut resident.env, &mut resident.store, &watch, turn);
+            self.translate(&resident.env);
             self.latest = self.latest.max(resident.env.cycles());
             let idle = matches!(end, End::Idle);
             if self.is_stuck(idle.then_some(resident.env.counts.stats.warp_instructions - before)) {
@@ -152,6 +155,14 @@ impl<'g> Worker<'g> {
                 End::Failed(fault) => self.grid.fail(cta, first_turn, fault),
             }
             self.retire(resident);
+        }
+    }
+
+    /// Translates the program of a CTA if it was executed often enough.
+    fn translate(&self, env: &Env<'_>) {
+        let executed = env.counts.stats.warp_instructions + env.image.executed.load(Ordering::Relaxed);
+        if executed >= self.grid.launched.launch.limits.translated_after {
+            translate::ensure(&env.image);
         }
     }
 
@@ -256,6 +267,7 @@ impl<'g> Worker<'g> {
         resident.env.clock = Clock::new(self.clocks[at], resident.env.counts.stats.warp_instructions);
         let schedule = self.grid.launched.launch.limits.schedule;
         cta::start(&mut resident.env, &mut resident.store, schedule.map(|schedule| Drawn::of(schedule, cta)));
+        self.translate(&resident.env);
         resident.env.observed_by(|observer, env| observer.begins(env.cta.sm));
         resident
     }

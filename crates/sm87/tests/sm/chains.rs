@@ -295,11 +295,11 @@ fn a_cta_that_leaves_the_buffer_faults_where_it_would() {
     assert!(ours == theirs, "and the CTAs before it have stored");
 }
 
-/// Kernels of tinygrad do the same whether somebody observes them or not.
+/// Kernels of tinygrad do the same whether somebody observes them or not, and whether they are interpreted or translated.
 #[test]
 fn kernels_that_begin_alike_in_all_ctas_compute_what_each_cta_computes() {
     type Row = (&'static str, [u32; 3], [u32; 3], &'static [usize]);
-    const KERNELS: [Row; 7] = [
+    const KERNELS: [Row; 12] = [
         ("tinygrad_add", [256, 1, 1], [32, 1, 1], &[32768; 3]),
         ("tinygrad_cast_half", [256, 1, 1], [32, 1, 1], &[16384, 32768]),
         ("tinygrad_fill", [256, 1, 1], [32, 1, 1], &[32768]),
@@ -307,19 +307,26 @@ fn kernels_that_begin_alike_in_all_ctas_compute_what_each_cta_computes() {
         ("tinygrad_softmax_quotients", [4, 32, 1], [8, 16, 1], &[65536, 65536, 256, 256]),
         ("tinygrad_norm_variances", [256, 1, 1], [16, 1, 1], &[256, 65536, 256]),
         ("tinygrad_norm_results", [4, 32, 1], [8, 16, 1], &[65536, 65536, 256, 256]),
+        ("tinygrad_conv", [2, 4, 4], [16, 8, 1], &[65536, 65536, 2304]),
+        ("tinygrad_elementwise", [512, 1, 1], [32, 1, 1], &[65536, 65536]),
+        ("tinygrad_cumsum", [16, 32, 1], [8, 16, 1], &[65536, 65536]),
+        ("tinygrad_gemm_128", [2, 4, 1], [8, 16, 1], &[16384, 16384, 16384]),
+        ("tinygrad_softmax_max", [512, 1, 1], [16, 1, 1], &[512, 262144]),
     ];
     for (name, grid, block, words) in KERNELS {
-        let run = |observers: &[&dyn Observer]| {
+        let run = |observers: &[&dyn Observer], translated_after: u64| {
             let (mut gpu, mut noise) = (Gpu { threads: 1, ..Gpu::default() }, Noise(1));
             let mut floats = |count: usize| (0..count).map(|_| noise.float()).collect::<Vec<f32>>();
             let buffers: Vec<_> = words.iter().map(|&count| gpu.upload(&floats(count))).collect();
             let args: Vec<_> = buffers.iter().map(Arg::Ptr).collect();
-            let launch = gpu.launch(&Kernel::named(name), grid, block, &args);
+            let mut launch = gpu.launch(&Kernel::named(name), grid, block, &args);
+            launch.limits.translated_after = translated_after;
             let stats = run_observed(&launch, observers).expect("no fault");
             (stats.warp_instructions, stats.thread_instructions, buffers[0].read::<u32>(words[0]))
         };
-        let (ours, theirs) = (run(&[]), run(&[&Nothing]));
+        let (ours, theirs) = (run(&[], u64::MAX), run(&[&Nothing], 0));
         assert!(ours == theirs, "{name}");
+        assert!(ours == run(&[], 0), "{name}, translated");
         assert!(ours.2.iter().any(|word| *word != 0) && ours.0 > 0);
     }
 }

@@ -64,6 +64,12 @@ pub fn clock() -> u64 {
     TIME.fetch_add(32, Ordering::Relaxed)
 }
 
+/// After how many instructions a program is translated: as usual, or at once if all tests are to see what machine code of the host does.
+/// `make cargo-test` sets the variable in a run of its own.
+fn translated_after() -> u64 {
+    if std::env::var_os("TEGRARM_TEST_TRANSLATED").is_some() { 0 } else { Limits::default().translated_after }
+}
+
 /// Memory that kernels work on.
 #[derive(Default)]
 pub struct Gpu {
@@ -176,7 +182,12 @@ impl Gpu {
             sequential: false,
             veid: 1,
             begun: clock(),
-            limits: Limits { threads: self.threads, budget: self.budget.unwrap_or(1 << 40), ..Limits::default() },
+            limits: Limits {
+                threads: self.threads,
+                budget: self.budget.unwrap_or(1 << 40),
+                translated_after: translated_after(),
+                ..Limits::default()
+            },
         }
     }
 

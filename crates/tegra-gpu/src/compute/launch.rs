@@ -187,6 +187,7 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
         limits: Limits {
             cancel: Some(turn.signals.stop.flag()),
             budget: turn.config.budget,
+            translated_after: turn.config.translated_after,
             progress,
             told: Some(told),
             ..Limits::default()

@@ -204,7 +204,7 @@ pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let count = registers(size).ok_or(Refused("ULDC size"))?;
     let offset = l.bits(38, 16);
     let a = l.constant(l.bits(54, 5) as u8, offset & !3, count);
-    let run = if size == 5 { several::<MovePair>(true) } else { Handlers::all(load_uniform) };
+    let run = if size == 5 { several::<MovePair>(true) } else { Handlers::all(load_uniform).into() };
     Ok(Uop { d: l.udst(), a, imm: size | offset << 3, mods: count.into(), ..l.uop(run) })
 }
 

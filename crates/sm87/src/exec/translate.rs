@@ -1,0 +1,160 @@
+//! The straight pieces of a program as machine code of the host: see [`sm87_native`] and [`super::record`].
+//!
+//! A piece is a stretch of a [run](super::runs) whose instructions compute with rows and sets of lanes alone. It is executed as one function,
+//! which keeps rows in registers of the host. The interpreter does all the rest. It also executes parts of a piece: when a slice of a warp ends
+//! inside of it, or other lanes wait there.
+#![allow(unsafe_code)]
+
+use super::image::Image;
+use super::live::Rows;
+use super::record::Recorder;
+use super::runs::{Offsets, Piece, Run, Translated};
+use std::ops::Range;
+
+/// The fewest and the most instructions of a piece.
+const LEAST: usize = 2;
+const MOST: usize = 96;
+/// The most instructions that are translated of one program.
+const ALL: usize = 1 << 14;
+
+/// Translates a program for the host, unless that was done.
+pub(super) fn ensure(image: &Image) {
+    image.translated.get_or_init(|| translate(image));
+}
+
+/// Translates a program. The result is `None` if the host cannot execute such code, or if there is nothing to translate.
+fn translate(image: &Image) -> Option<Translated> {
+    if !super::host::avx2() {
+        return None;
+    }
+    let (mut builder, mut found) = (sm87_native::Builder::default(), Vec::new());
+    let live = image.live();
+    for piece in pieces(image) {
+        add(image, &live, piece, &mut builder, &mut found);
+    }
+    // Some systems allow no memory with code. The interpreter does not need it.
+    let code = builder.finish().ok().filter(|_| !found.is_empty())?;
+    let runs = runs(&image.runs, &found);
+    let pieces =
+        code.pieces().into_iter().zip(&found).map(|(code, at)| Piece { code, length: at.len() as u32 }).collect();
+    Some(Translated { runs, pieces, code })
+}
+
+/// Makes the code of a piece, or of its halves if the host has not enough registers for it.
+fn add(
+    image: &Image,
+    live: &[Rows],
+    piece: Range<usize>,
+    builder: &mut sm87_native::Builder,
+    found: &mut Vec<Range<usize>>,
+) {
+    if piece.len() < LEAST {
+        return;
+    }
+    let graph = recorded(image, piece.clone()).map(|mut graph| {
+        let behind = live.get(piece.end).copied().unwrap_or(Rows::ALL);
+        graph.keep_rows(|offset| behind.has(offset as usize / 32));
+        graph
+    });
+    match graph {
+        Some(graph) if builder.add(&graph).is_ok() => found.push(piece),
+        _ => {
+            let middle = piece.start + piece.len() / 2;
+            add(image, live, piece.start..middle, builder, found);
+            add(image, live, middle..piece.end, builder, found);
+        }
+    }
+}
+
+fn recorded(image: &Image, instructions: Range<usize>) -> Option<sm87_native::Graph> {
+    let mut recorder = Recorder::begin(&image.pool.immediates);
+    for at in instructions {
+        recorder.instruction(&image.uops[at], image.records[at]?);
+    }
+    recorder.end()
+}
+
+/// The stretches of instructions that can be translated. Control enters them only at their beginning.
+fn pieces(image: &Image) -> Vec<Range<usize>> {
+    let targets = image.targets();
+    let (mut pieces, mut first, mut all) = (Vec::new(), 0, 0);
+    for at in 0..=image.records.len() {
+        let fits = at < image.records.len()
+            && image.runs[at].straight > 0
+            && all < ALL
+            && recorded(image, at..at + 1).is_some();
+        all += usize::from(fits);
+        if !fits || targets.contains(&(at as u32)) || at - first == MOST {
+            pieces.push(first..at);
+            first = if fits { at } else { at + 1 };
+        }
+    }
+    pieces
+}
+
+/// The runs of a program, with its pieces. Instructions of pieces are not part of other loops.
+fn runs(runs: &[Run], pieces: &[Range<usize>]) -> Vec<Run> {
+    let mut out = runs.to_vec();
+    for (n, piece) in pieces.iter().enumerate() {
+        for run in &mut out[piece.clone()] {
+            run.simple |= run.multiplying | run.adding > 0;
+            (run.multiplying, run.adding) = (0, 0);
+        }
+        out[piece.start].native = true;
+        out[piece.start].offsets = Offsets::of_piece(n);
+    }
+    // Loops that went on into a piece end before it.
+    for at in (0..out.len().saturating_sub(1)).rev() {
+        let next = out[at + 1];
+        let run = &mut out[at];
+        run.multiplying = run.multiplying.min(next.multiplying.saturating_add(1));
+        run.adding = run.adding.min(next.adding.saturating_add(1));
+        run.simple |= run.multiplying == 1 || run.adding == 1;
+    }
+    out
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    //! What operations compute as machine code. Their own tests compare it with what they compute when they are interpreted.
+
+    use crate::exec::record::{Record, Recorder};
+    use crate::exec::rows::{REGISTER, Row, pred, rows_per_warp};
+    use crate::exec::uop::Uop;
+
+    /// The number of registers of the micro-ops of tests.
+    const REGISTERS: usize = 10;
+
+    /// One micro-op as machine code.
+    pub(crate) struct One(sm87_native::Code);
+
+    impl One {
+        /// Translates a micro-op. The result is `None` if it cannot be translated, or if this host cannot execute it.
+        pub(crate) fn of(u: &Uop, record: Record) -> Option<One> {
+            let mut recorder = Recorder::begin(&[]);
+            recorder.instruction(u, record);
+            let mut builder = sm87_native::Builder::default();
+            builder.add(&recorder.end()?).ok()?;
+            crate::exec::host::avx2().then(|| One(builder.finish().expect("memory for code")))
+        }
+
+        /// Executes it for eight lanes. `registers` has what the registers hold before and afterwards, and `preds` the same of the predicates.
+        pub(crate) fn execute(&self, registers: &mut [[u32; 8]; REGISTERS], preds: &mut [u32; 8]) {
+            let mut rows = vec![Row::ZERO; rows_per_warp(REGISTERS as u32)];
+            let first = REGISTER as usize;
+            for (row, lanes) in rows[first..].iter_mut().zip(&*registers) {
+                // The lanes of a row repeat.
+                row.0 = std::array::from_fn(|lane| lanes[lane % 8]);
+            }
+            let mut sets = [0; pred::COUNT];
+            sets[..8].copy_from_slice(preds);
+            let constants = std::ptr::null();
+            // SAFETY: the rows and the sets are those of a warp, the micro-op reads no constants, and the host has the instruction set.
+            unsafe { self.0.pieces()[0].execute(rows.as_mut_ptr().cast(), constants, sets.as_mut_ptr(), u32::MAX) };
+            for (row, lanes) in rows[first..].iter().zip(registers) {
+                *lanes = std::array::from_fn(|lane| row.0[lane]);
+            }
+            preds.copy_from_slice(&sets[..8]);
+        }
+    }
+}
