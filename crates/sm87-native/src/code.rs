@@ -3,55 +3,61 @@
 
 use crate::emit;
 use crate::graph::Graph;
+use crate::host::Host;
 pub use crate::registers::TooLarge;
 use memmap2::{Mmap, MmapMut};
 use std::collections::HashMap;
 use std::io;
 
+/// The same word in each lane of the widest vector.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Vector([u32; 16]);
+
 /// The words that code reads as whole vectors.
 pub(crate) struct Pool {
-    rows: Vec<[u32; 8]>,
+    rows: Vec<Vector>,
     places: HashMap<u32, i64>,
 }
 
 impl Pool {
     fn new() -> Pool {
-        // The first one has the bit of each lane.
-        Pool { rows: vec![std::array::from_fn(|lane| 1 << lane)], places: HashMap::new() }
+        Pool { rows: vec![Vector(std::array::from_fn(|lane| 1 << lane))], places: HashMap::new() }
     }
 
-    /// The place of the vector that has the bit of each lane.
-    pub(crate) fn bits(&self) -> i64 {
-        0
-    }
+    /// The place of the vector that has the bit of each lane, in bytes.
+    pub(crate) const BITS: i64 = 0;
 
     /// The place of a vector whose lanes are all `x`.
     pub(crate) fn place(&mut self, x: u32) -> i64 {
         *self.places.entry(x).or_insert_with(|| {
-            self.rows.push([x; 8]);
-            self.rows.len() as i64 - 1
+            self.rows.push(Vector([x; 16]));
+            (size_of::<Vector>() * (self.rows.len() - 1)) as i64
         })
     }
 }
 
 /// Makes the code of several pieces.
 pub struct Builder {
+    host: Host,
     bytes: Vec<u8>,
     pool: Pool,
     /// Where the functions of each piece begin.
     functions: Vec<[usize; 2]>,
 }
 
-impl Default for Builder {
-    fn default() -> Self {
-        Builder { bytes: Vec::new(), pool: Pool::new(), functions: Vec::new() }
-    }
-}
-
 impl Builder {
+    /// Begins code for a host.
+    pub fn new(host: Host) -> Builder {
+        Builder { host, bytes: Vec::new(), pool: Pool::new(), functions: Vec::new() }
+    }
+
     /// Makes the code of a piece. Its number is that of the pieces before it.
     pub fn add(&mut self, graph: &Graph) -> Result<(), TooLarge> {
-        let both = [emit::function(graph, &mut self.pool, false)?, emit::function(graph, &mut self.pool, true)?];
+        let both = [
+            emit::function(self.host, graph, &mut self.pool, false)?,
+            emit::function(self.host, graph, &mut self.pool, true)?,
+        ];
         let begins = both.map(|code| {
             // Code begins at a line of the host's caches.
             self.bytes.resize(self.bytes.len().next_multiple_of(64), 0xcc);
@@ -72,18 +78,18 @@ impl Builder {
 
 /// A function that executes a piece: see [`emit`].
 #[cfg(target_arch = "x86_64")]
-type Function = unsafe extern "sysv64" fn(*mut u32, *const u32, *mut u32, *const [u32; 8], u32) -> u32;
+type Function = unsafe extern "sysv64" fn(*mut u32, *const u32, *mut u32, *const Vector, u32) -> u32;
 
 /// Other hosts cannot execute it.
 #[cfg(not(target_arch = "x86_64"))]
-type Function = unsafe extern "C" fn(*mut u32, *const u32, *mut u32, *const [u32; 8], u32) -> u32;
+type Function = unsafe extern "C" fn(*mut u32, *const u32, *mut u32, *const Vector, u32) -> u32;
 
 /// The machine code of a piece. It can be called as long as the [`Code`] that it is from exists.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     all: Function,
     some: Function,
-    pool: *const [u32; 8],
+    pool: *const Vector,
 }
 
 // SAFETY: a piece is the address of code and of words that nobody writes.
@@ -96,7 +102,7 @@ impl Piece {
     /// was false for them.
     ///
     /// # Safety
-    /// The host has AVX2, FMA, F16C and POPCNT. `rows` is writable and `constants` readable at all offsets of the graph, for 32 words each,
+    /// The host is the one for which the code was made. `rows` is writable and `constants` readable at all offsets of the graph, for 32 words each,
     /// and `lanes` is writable at all indices. The [`Code`] exists.
     #[inline(always)]
     pub unsafe fn execute(&self, rows: *mut u32, constants: *const u32, lanes: *mut u32, active: u32) -> u32 {
@@ -110,7 +116,7 @@ impl Piece {
 #[derive(Debug)]
 pub struct Code {
     map: Mmap,
-    pool: Vec<[u32; 8]>,
+    pool: Vec<Vector>,
     functions: Vec<[usize; 2]>,
 }
 

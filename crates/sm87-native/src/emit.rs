@@ -1,30 +1,25 @@
 //! The machine code of a graph.
 //!
 //! The function gets the rows in RDI, the constants in RSI, the sets of lanes in RDX, the words of the pool in RCX and the lanes that execute
-//! the piece in R8D. It executes the piece four times, for eight lanes each, and returns in EAX how many instructions lanes did not execute,
-//! because a guard was false for them.
+//! the piece in R8D. It executes the piece for as many lanes at a time as a vector of the host has, and returns in EAX how many instructions lanes did not
+//! execute, because a guard was false for them.
 
 use crate::code::Pool;
 use crate::graph::{Graph, Node, One, Place, Two, Value};
+use crate::host::Host;
 use crate::order::{Step, steps};
-use crate::registers::{ACTIVE, Home, Move, Registers, SCRATCH, SLOTS, TooLarge};
+use crate::registers::{Home, Move, Registers, SLOTS, TooLarge};
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
-const VECTOR: [Register; 16] = {
-    use Register::*;
-    [YMM0, YMM1, YMM2, YMM3, YMM4, YMM5, YMM6, YMM7, YMM8, YMM9, YMM10, YMM11, YMM12, YMM13, YMM14, YMM15]
-};
-const HALF: [Register; 16] = {
-    use Register::*;
-    [XMM0, XMM1, XMM2, XMM3, XMM4, XMM5, XMM6, XMM7, XMM8, XMM9, XMM10, XMM11, XMM12, XMM13, XMM14, XMM15]
-};
-/// The bytes of a vector, and of the stack that the function uses.
-const BYTES: i64 = 32;
-const STACK: i32 = SLOTS as i32 * BYTES as i32;
+/// The mask registers of hosts with AVX-512: one for what does not outlive an instruction, the lanes that execute the piece, and the odd
+/// lanes.
+const MASK: Register = Register::K1;
+const ACTIVE_MASK: Register = Register::K6;
+const ODD_MASK: Register = Register::K7;
 /// The NaN that the machine makes.
 const NAN: u32 = 0x7fff_ffff;
 
-/// The last operand of an instruction: a register or eight words in memory.
+/// The last operand of an instruction: a register or a vector in memory.
 #[derive(Clone, Copy)]
 enum Last {
     Register(usize),
@@ -32,12 +27,12 @@ enum Last {
 }
 
 /// Makes the machine code of a function. `masked` is for pieces that some lanes do not execute.
-pub(crate) fn function(graph: &Graph, pool: &mut Pool, masked: bool) -> Result<Vec<u8>, TooLarge> {
+pub(crate) fn function(host: Host, graph: &Graph, pool: &mut Pool, masked: bool) -> Result<Vec<u8>, TooLarge> {
     // The length of the code is known when it was made once.
     let mut end = 0;
     let (mut code, mut again) = (Vec::new(), true);
     while again {
-        let mut emitter = Emitter::new(graph, pool, masked);
+        let mut emitter = Emitter::new(host, graph, pool, masked);
         let found = emitter.whole(end)?;
         (again, end) = (found != end, found);
         code = emitter.encoder.take_buffer();
@@ -46,6 +41,7 @@ pub(crate) fn function(graph: &Graph, pool: &mut Pool, masked: bool) -> Result<V
 }
 
 struct Emitter<'a> {
+    host: Host,
     graph: &'a Graph,
     pool: &'a mut Pool,
     steps: Vec<Step>,
@@ -60,10 +56,10 @@ fn memory(base: Register, displacement: i64) -> MemoryOperand {
 }
 
 impl<'a> Emitter<'a> {
-    fn new(graph: &'a Graph, pool: &'a mut Pool, masked: bool) -> Self {
+    fn new(host: Host, graph: &'a Graph, pool: &'a mut Pool, masked: bool) -> Self {
         let steps = steps(graph);
-        let registers = Registers::new(graph, &steps);
-        Emitter { graph, pool, steps, registers, encoder: Encoder::new(64), at: 0, masked }
+        let registers = Registers::new(graph, &steps, host.registers());
+        Emitter { host, graph, pool, steps, registers, encoder: Encoder::new(64), at: 0, masked }
     }
 
     /// Appends an instruction. Operands that an instruction cannot have are a mistake of this file.
@@ -76,80 +72,147 @@ impl<'a> Emitter<'a> {
     /// The whole function. `end` is the place behind the steps, and so is the result.
     fn whole(&mut self, end: u64) -> Result<u64, TooLarge> {
         use Register::*;
-        self.put(Instruction::with2(Code::Sub_rm64_imm32, RSP, STACK))?;
-        self.put(Instruction::with2(Code::Mov_r32_imm32, R9D, 4u32))?;
+        let lanes = self.host.lanes();
+        // Values on the stack begin at lines of the host's caches.
+        self.put(Instruction::with1(Code::Push_r64, RBP))?;
+        self.put(Instruction::with2(Code::Mov_r64_rm64, RBP, RSP))?;
+        self.put(Instruction::with2(Code::Sub_rm64_imm32, RSP, (SLOTS as i64 * self.host.bytes()) as i32))?;
+        self.put(Instruction::with2(Code::And_rm64_imm8, RSP, -64i32))?;
+        self.put(Instruction::with2(Code::Mov_r32_imm32, R9D, 32 / lanes))?;
         self.put(Instruction::with2(Code::Xor_r32_rm32, R11D, R11D))?;
+        if self.host == Host::Avx512 {
+            self.put(Instruction::with2(Code::Mov_r32_imm32, EAX, 0xaaaau32))?;
+            self.put(Instruction::with2(Code::VEX_Kmovw_kr_r32, ODD_MASK, EAX))?;
+        }
         let top = self.at;
         if self.masked {
-            let everywhere = self.graph.writes.values().any(|write| write.everywhere);
-            if !everywhere {
-                self.put(Instruction::with2(Code::Test_rm8_imm8, R8L, 0xffu32))?;
-                self.put(Instruction::with_branch(Code::Je_rel32_64, end))?;
-            }
-            self.put(Instruction::with2(Code::VEX_Vmovd_xmm_rm32, HALF[ACTIVE], R8D))?;
-            self.put(Instruction::with2(Code::VEX_Vpbroadcastd_ymm_xmmm32, VECTOR[ACTIVE], HALF[ACTIVE]))?;
-            self.lanes_of(ACTIVE)?;
+            self.begin_masked(end)?;
         }
         for at in 0..self.steps.len() {
             self.step(self.steps[at])?;
         }
         let found = self.at;
-        self.put(Instruction::with2(Code::Add_rm64_imm8, RDI, BYTES as i32))?;
-        self.put(Instruction::with1(Code::Inc_rm64, RDX))?;
-        self.put(Instruction::with2(Code::Shr_rm32_imm8, R8D, 8u32))?;
+        self.put(Instruction::with2(Code::Add_rm64_imm8, RDI, self.host.bytes() as i32))?;
+        self.put(Instruction::with2(Code::Add_rm64_imm8, RDX, (lanes / 8) as i32))?;
+        self.put(Instruction::with2(Code::Shr_rm32_imm8, R8D, lanes))?;
         self.put(Instruction::with1(Code::Dec_rm32, R9D))?;
         self.put(Instruction::with_branch(Code::Jne_rel32_64, top))?;
         self.put(Instruction::with2(Code::Mov_r32_rm32, EAX, R11D))?;
-        self.put(Instruction::with2(Code::Add_rm64_imm32, RSP, STACK))?;
+        self.put(Ok(Instruction::with(Code::Leaveq)))?;
         self.put(Ok(Instruction::with(Code::Retnq)))?;
         Ok(found)
     }
 
+    /// Makes the mask of the lanes that execute the piece. Without any, the steps are left out, unless they write all lanes.
+    fn begin_masked(&mut self, end: u64) -> Result<(), TooLarge> {
+        use Register::*;
+        if !self.graph.writes.values().any(|write| write.everywhere) {
+            self.put(Instruction::with2(Code::Test_rm32_imm32, R8D, self.all()))?;
+            self.put(Instruction::with_branch(Code::Je_rel32_64, end))?;
+        }
+        if self.host == Host::Avx512 {
+            return self.put(Instruction::with2(Code::VEX_Kmovw_kr_r32, ACTIVE_MASK, R8D));
+        }
+        let active = self.host.active();
+        self.put(Instruction::with2(Code::VEX_Vmovd_xmm_rm32, self.host.half(active), R8D))?;
+        self.put(Instruction::with2(
+            Code::VEX_Vpbroadcastd_ymm_xmmm32,
+            self.host.vector(active),
+            self.host.half(active),
+        ))?;
+        self.lanes_of(active)
+    }
+
+    /// The bits of all lanes of a vector.
+    fn all(&self) -> u32 {
+        (1 << self.host.lanes()) - 1
+    }
+
     /// Turns a register whose lanes all hold a set of lanes into a mask.
     fn lanes_of(&mut self, at: usize) -> Result<(), TooLarge> {
-        let bits = memory(Register::RCX, self.pool.bits() * BYTES);
+        let bits = memory(Register::RCX, Pool::BITS);
         self.op(Code::VEX_Vpand_ymm_ymm_ymmm256, at, at, Last::Memory(bits))?;
         self.op(Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256, at, at, Last::Memory(bits))
     }
 
     /// An instruction with three operands.
     fn op(&mut self, code: Code, d: usize, a: usize, last: Last) -> Result<(), TooLarge> {
+        let (d, a) = (self.host.vector(d), self.host.vector(a));
         let made = match last {
-            Last::Register(b) => Instruction::with3(code, VECTOR[d], VECTOR[a], VECTOR[b]),
-            Last::Memory(b) => Instruction::with3(code, VECTOR[d], VECTOR[a], b),
+            Last::Register(b) => Instruction::with3(code, d, a, self.host.vector(b)),
+            Last::Memory(b) => Instruction::with3(code, d, a, b),
         };
         self.put(made)
     }
 
-    /// An instruction with three operands and a number.
-    fn with_number(&mut self, code: Code, d: usize, a: usize, last: Last, n: u32) -> Result<(), TooLarge> {
-        let made = match last {
-            Last::Register(b) => Instruction::with4(code, VECTOR[d], VECTOR[a], VECTOR[b], n),
-            Last::Memory(b) => Instruction::with4(code, VECTOR[d], VECTOR[a], b, n),
+    /// A comparison, whose result is a vector or, with AVX-512, a register for masks.
+    fn compared(&mut self, op: Two, d: Register, a: usize, last: Last) -> Result<(), TooLarge> {
+        let (code, condition) = self.host.comparison(op).ok_or(TooLarge)?;
+        let (a, b) =
+            (self.host.vector(a), if let Last::Register(b) = last { self.host.vector(b) } else { Register::None });
+        let made = match (last, condition) {
+            (Last::Register(_), Some(condition)) => Instruction::with4(code, d, a, b, condition),
+            (Last::Memory(b), Some(condition)) => Instruction::with4(code, d, a, b, condition),
+            (Last::Register(_), None) => Instruction::with3(code, d, a, b),
+            (Last::Memory(b), None) => Instruction::with3(code, d, a, b),
         };
         self.put(made)
     }
 
-    fn compare(&mut self, d: usize, a: usize, last: Last, how: u32) -> Result<(), TooLarge> {
-        self.with_number(Code::VEX_Vcmpps_ymm_ymm_ymmm256_imm8, d, a, last, how)
+    /// A comparison whose result is a mask of lanes, or of pairs.
+    fn compare(&mut self, op: Two, d: usize, a: usize, last: Last) -> Result<(), TooLarge> {
+        if self.host == Host::Avx2 {
+            return self.compared(op, self.host.vector(d), a, last);
+        }
+        self.compared(op, MASK, a, last)?;
+        let code = if op == Two::EqualPairs { Code::EVEX_Vpmovm2q_zmm_kr } else { Code::EVEX_Vpmovm2d_zmm_kr };
+        self.put(Instruction::with2(code, self.host.vector(d), MASK))
     }
 
     /// `d = mask ? yes : no`.
     fn blend(&mut self, d: usize, mask: usize, yes: Last, no: usize) -> Result<(), TooLarge> {
+        if self.host == Host::Avx512 {
+            self.put(Instruction::with2(Code::EVEX_Vpmovd2m_kr_zmm, MASK, self.host.vector(mask)))?;
+            return self.blend_by(MASK, d, yes, no);
+        }
         let code = Code::VEX_Vblendvps_ymm_ymm_ymmm256_ymm;
+        let [d, no, mask] = [d, no, mask].map(|n| self.host.vector(n));
         let made = match yes {
-            Last::Register(b) => Instruction::with4(code, VECTOR[d], VECTOR[no], VECTOR[b], VECTOR[mask]),
-            Last::Memory(b) => Instruction::with4(code, VECTOR[d], VECTOR[no], b, VECTOR[mask]),
+            Last::Register(b) => Instruction::with4(code, d, no, self.host.vector(b), mask),
+            Last::Memory(b) => Instruction::with4(code, d, no, b, mask),
         };
         self.put(made)
+    }
+
+    /// The same with a register for masks.
+    fn blend_by(&mut self, mask: Register, d: usize, yes: Last, no: usize) -> Result<(), TooLarge> {
+        let code = Code::EVEX_Vpblendmd_zmm_k1z_zmm_zmmm512b32;
+        let (d, no) = (self.host.vector(d), self.host.vector(no));
+        let made = match yes {
+            Last::Register(b) => Instruction::with3(code, d, no, self.host.vector(b)),
+            Last::Memory(b) => Instruction::with3(code, d, no, b),
+        };
+        self.put(made.map(|mut made| {
+            made.set_op_mask(mask);
+            made
+        }))
+    }
+
+    /// Puts the lanes of a mask into EAX.
+    fn bits_of(&mut self, at: usize) -> Result<(), TooLarge> {
+        if self.host == Host::Avx2 {
+            return self.put(Instruction::with2(Code::VEX_Vmovmskps_r32_ymm, Register::EAX, self.host.vector(at)));
+        }
+        self.put(Instruction::with2(Code::EVEX_Vpmovd2m_kr_zmm, MASK, self.host.vector(at)))?;
+        self.put(Instruction::with2(Code::VEX_Kmovw_r32_kr, Register::EAX, MASK))
     }
 
     fn address(&mut self, home: Home) -> MemoryOperand {
         match home {
             Home::Row(offset) => memory(Register::RDI, i64::from(offset) * 4),
             Home::Constant(offset) => memory(Register::RSI, i64::from(offset) * 4),
-            Home::Word(x) => memory(Register::RCX, self.pool.place(x) * BYTES),
-            Home::Slot(slot) => memory(Register::RSP, slot as i64 * BYTES),
+            Home::Word(x) => memory(Register::RCX, self.pool.place(x)),
+            Home::Slot(slot) => memory(Register::RSP, slot as i64 * self.host.bytes()),
             Home::Lanes(index) => memory(Register::RDX, i64::from(index) * 4),
         }
     }
@@ -158,22 +221,31 @@ impl<'a> Emitter<'a> {
     fn moved(&mut self) -> Result<(), TooLarge> {
         for asked in std::mem::take(&mut self.registers.moves) {
             match asked {
+                Move::Load(at, home @ Home::Lanes(_)) => {
+                    let from = self.address(home);
+                    self.load_lanes(at, from)?;
+                }
                 Move::Load(at, home) => {
                     let from = self.address(home);
-                    if matches!(home, Home::Lanes(_)) {
-                        self.put(Instruction::with2(Code::VEX_Vpbroadcastb_ymm_xmmm8, VECTOR[at], from))?;
-                        self.lanes_of(at)?;
-                    } else {
-                        self.put(Instruction::with2(Code::VEX_Vmovdqu_ymm_ymmm256, VECTOR[at], from))?;
-                    }
+                    self.put(Instruction::with2(self.host.load(), self.host.vector(at), from))?;
                 }
                 Move::Spill(at, slot) => {
                     let to = self.address(Home::Slot(slot));
-                    self.put(Instruction::with2(Code::VEX_Vmovdqu_ymmm256_ymm, to, VECTOR[at]))?;
+                    self.put(Instruction::with2(self.host.store(), to, self.host.vector(at)))?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Makes a mask of a set of lanes in memory.
+    fn load_lanes(&mut self, at: usize, from: MemoryOperand) -> Result<(), TooLarge> {
+        if self.host == Host::Avx512 {
+            self.put(Instruction::with2(Code::VEX_Kmovw_kr_km16, MASK, from))?;
+            return self.put(Instruction::with2(Code::EVEX_Vpmovm2d_zmm_kr, self.host.vector(at), MASK));
+        }
+        self.put(Instruction::with2(Code::VEX_Vpbroadcastb_ymm_xmmm8, self.host.vector(at), from))?;
+        self.lanes_of(at)
     }
 
     /// The register of a value.
@@ -218,14 +290,12 @@ impl<'a> Emitter<'a> {
             Node::By(op, a, n) => {
                 let x = self.bring(a, &[a])?;
                 let d = self.made(value, &[a])?;
-                let code = match op {
-                    Two::Shl => Code::VEX_Vpslld_ymm_ymm_imm8,
-                    Two::Shr => Code::VEX_Vpsrld_ymm_ymm_imm8,
-                    Two::ShlPairs => Code::VEX_Vpsllq_ymm_ymm_imm8,
-                    Two::ShrPairs => Code::VEX_Vpsrlq_ymm_ymm_imm8,
-                    _ => Code::VEX_Vpsrad_ymm_ymm_imm8,
-                };
-                self.put(Instruction::with3(code, VECTOR[d], VECTOR[x], u32::from(n)))
+                self.put(Instruction::with3(
+                    self.host.shift(op),
+                    self.host.vector(d),
+                    self.host.vector(x),
+                    u32::from(n),
+                ))
             }
             Node::Quads { table, bytes, lane } => self.quads(value, table, bytes, lane),
             Node::Two(op, a, b) => self.two(value, op, a, b),
@@ -244,21 +314,38 @@ impl<'a> Emitter<'a> {
     fn one(&mut self, value: Value, op: One, a: Value) -> Result<(), TooLarge> {
         let x = self.bring(a, &[a])?;
         let d = self.made(value, &[a])?;
-        let (to, from) = (VECTOR[d], VECTOR[x]);
+        let (to, from) = (self.host.vector(d), self.host.vector(x));
+        let scratch = self.host.scratch();
+        use Code::*;
+        let either = |avx2, avx512| self.host.either(avx2, avx512);
         match op {
-            One::ToFloat => self.put(Instruction::with2(Code::VEX_Vcvtdq2ps_ymm_ymmm256, to, from)),
-            One::ToInteger => self.put(Instruction::with2(Code::VEX_Vcvttps2dq_ymm_ymmm256, to, from)),
-            // To nearest even, without an exception.
-            One::Nearest => self.put(Instruction::with3(Code::VEX_Vroundps_ymm_ymmm256_imm8, to, from, 8u32)),
+            One::ToFloat => {
+                let code = either(VEX_Vcvtdq2ps_ymm_ymmm256, EVEX_Vcvtdq2ps_zmm_k1z_zmmm512b32_er);
+                self.put(Instruction::with2(code, to, from))
+            }
+            One::ToInteger => {
+                let code = either(VEX_Vcvttps2dq_ymm_ymmm256, EVEX_Vcvttps2dq_zmm_k1z_zmmm512b32_sae);
+                self.put(Instruction::with2(code, to, from))
+            }
+            One::Nearest => {
+                // To nearest even, without an exception.
+                let code = either(VEX_Vroundps_ymm_ymmm256_imm8, EVEX_Vrndscaleps_zmm_k1z_zmmm512b32_imm8_sae);
+                self.put(Instruction::with3(code, to, from, 8u32))
+            }
             One::Half => {
-                self.put(Instruction::with3(Code::VEX_Vcvtps2ph_xmmm128_ymm_imm8, HALF[SCRATCH], from, 0u32))?;
-                self.put(Instruction::with2(Code::VEX_Vpmovzxwd_ymm_xmmm128, to, HALF[SCRATCH]))
+                let narrow = either(VEX_Vcvtps2ph_xmmm128_ymm_imm8, EVEX_Vcvtps2ph_ymmm256_k1z_zmm_imm8_sae);
+                let widen = either(VEX_Vpmovzxwd_ymm_xmmm128, EVEX_Vpmovzxwd_zmm_k1z_ymmm256);
+                self.put(Instruction::with3(narrow, self.host.half(scratch), from, 0u32))?;
+                self.put(Instruction::with2(widen, to, self.host.half(scratch)))
             }
             One::Canonical => {
-                const UNORDERED: u32 = 3;
-                let nan = Last::Memory(memory(Register::RCX, self.pool.place(NAN) * BYTES));
-                self.compare(SCRATCH, x, Last::Register(x), UNORDERED)?;
-                self.blend(d, SCRATCH, nan, x)
+                let nan = Last::Memory(memory(Register::RCX, self.pool.place(NAN)));
+                if self.host == Host::Avx512 {
+                    self.compared(Two::Unordered, MASK, x, Last::Register(x))?;
+                    return self.blend_by(MASK, d, nan, x);
+                }
+                self.compare(Two::Unordered, scratch, x, Last::Register(x))?;
+                self.blend(d, scratch, nan, x)
             }
         }
     }
@@ -269,44 +356,26 @@ impl<'a> Emitter<'a> {
         let x = self.bring(a, &[a, b])?;
         let y = self.last(b, &[a, b])?;
         let d = self.made(value, &[a, b])?;
-        let code = match op {
-            Two::Add => Code::VEX_Vpaddd_ymm_ymm_ymmm256,
-            Two::Sub => Code::VEX_Vpsubd_ymm_ymm_ymmm256,
-            Two::Mul => Code::VEX_Vpmulld_ymm_ymm_ymmm256,
-            Two::And => Code::VEX_Vpand_ymm_ymm_ymmm256,
-            Two::AndNot => Code::VEX_Vpandn_ymm_ymm_ymmm256,
-            Two::Or => Code::VEX_Vpor_ymm_ymm_ymmm256,
-            Two::Xor => Code::VEX_Vpxor_ymm_ymm_ymmm256,
-            Two::Shl => Code::VEX_Vpsllvd_ymm_ymm_ymmm256,
-            Two::Shr => Code::VEX_Vpsrlvd_ymm_ymm_ymmm256,
-            Two::Sar => Code::VEX_Vpsravd_ymm_ymm_ymmm256,
-            Two::Equal => Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256,
-            Two::Greater => Code::VEX_Vpcmpgtd_ymm_ymm_ymmm256,
-            Two::Least => Code::VEX_Vpminud_ymm_ymm_ymmm256,
-            Two::Most => Code::VEX_Vpmaxud_ymm_ymm_ymmm256,
-            Two::AddFloat => Code::VEX_Vaddps_ymm_ymm_ymmm256,
-            Two::SubFloat => Code::VEX_Vsubps_ymm_ymm_ymmm256,
-            Two::MulFloat => Code::VEX_Vmulps_ymm_ymm_ymmm256,
-            // The conditions of VCMPPS that signal nothing for quiet NaNs.
-            Two::LessFloat => return self.compare(d, x, y, 0x11),
-            Two::EqualFloat => return self.compare(d, x, y, 0),
-            Two::AtMostFloat => return self.compare(d, x, y, 0x12),
-            Two::Unordered => return self.compare(d, x, y, 3),
-            Two::HighHalves => Code::VEX_Vpmulhuw_ymm_ymm_ymmm256,
-            Two::Product => Code::VEX_Vpmuludq_ymm_ymm_ymmm256,
-            Two::SignedProduct => Code::VEX_Vpmuldq_ymm_ymm_ymmm256,
-            Two::AddPairs => Code::VEX_Vpaddq_ymm_ymm_ymmm256,
-            Two::EqualPairs => Code::VEX_Vpcmpeqq_ymm_ymm_ymmm256,
-            Two::SubDoubles => Code::VEX_Vsubpd_ymm_ymm_ymmm256,
-            Two::Low => Code::VEX_Vpunpckldq_ymm_ymm_ymmm256,
-            Two::High => Code::VEX_Vpunpckhdq_ymm_ymm_ymmm256,
-            Two::LowPairs => Code::VEX_Vpunpcklqdq_ymm_ymm_ymmm256,
-            Two::HighPairs => Code::VEX_Vpunpckhqdq_ymm_ymm_ymmm256,
-            Two::Mixed => return self.with_number(Code::VEX_Vpblendd_ymm_ymm_ymmm256_imm8, d, x, y, 0xaa),
-            // These have a number that is known.
-            Two::ShlPairs | Two::ShrPairs => return Err(TooLarge),
-        };
-        self.op(code, d, x, y)
+        if let Some(code) = self.host.two(op) {
+            return self.op(code, d, x, y);
+        }
+        if op == Two::Mixed {
+            return self.mixed(d, x, y);
+        }
+        self.compare(op, d, x, y)
+    }
+
+    /// The even lanes of `x`, and the odd lanes of `y`.
+    fn mixed(&mut self, d: usize, x: usize, y: Last) -> Result<(), TooLarge> {
+        if self.host == Host::Avx512 {
+            return self.blend_by(ODD_MASK, d, y, x);
+        }
+        let code = Code::VEX_Vpblendd_ymm_ymm_ymmm256_imm8;
+        let (d, x) = (self.host.vector(d), self.host.vector(x));
+        self.put(match y {
+            Last::Register(y) => Instruction::with4(code, d, x, self.host.vector(y), 0xaau32),
+            Last::Memory(y) => Instruction::with4(code, d, x, y, 0xaau32),
+        })
     }
 
     fn only_in_memory(&self, value: Value) -> bool {
@@ -326,10 +395,17 @@ impl<'a> Emitter<'a> {
         self.put(Instruction::with2(Code::Mov_r64_imm64, RAX, table as u64))?;
         self.put(Instruction::with2(Code::Mov_r32_rm32, R10D, from))?;
         let row = MemoryOperand::with_base_index(RAX, R10);
-        self.put(Instruction::with2(Code::VEX_Vmovdqu_xmm_xmmm128, HALF[d], row))?;
-        from.displacement += 16;
-        self.put(Instruction::with2(Code::Mov_r32_rm32, R10D, from))?;
-        self.put(Instruction::with4(Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8, VECTOR[d], VECTOR[d], row, 1u32))?;
+        let (vector, quarter) = (self.host.vector(d), XMM0 + d as u32);
+        let first = self.host.either(Code::VEX_Vmovdqu_xmm_xmmm128, Code::EVEX_Vmovdqu32_xmm_k1z_xmmm128);
+        self.put(Instruction::with2(first, quarter, row))?;
+        let insert = self
+            .host
+            .either(Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8, Code::EVEX_Vinserti32x4_zmm_k1z_zmm_xmmm128_imm8);
+        for n in 1..self.host.lanes() / 4 {
+            from.displacement += 16;
+            self.put(Instruction::with2(Code::Mov_r32_rm32, R10D, from))?;
+            self.put(Instruction::with4(insert, vector, vector, row, n))?;
+        }
         self.registers.used(&[bytes]);
         Ok(())
     }
@@ -353,23 +429,12 @@ impl<'a> Emitter<'a> {
             // The factors are read after the copy, so it must not take the place of one.
             let d = self.registers.make(value, &all)?;
             self.moved()?;
-            self.put(Instruction::with2(Code::VEX_Vmovaps_ymm_ymmm256, VECTOR[d], VECTOR[old]))?;
+            let copy = self.host.either(Code::VEX_Vmovaps_ymm_ymmm256, Code::EVEX_Vmovaps_zmm_k1z_zmmm512);
+            self.put(Instruction::with2(copy, self.host.vector(d), self.host.vector(old)))?;
             self.registers.used(&all);
             d
         };
-        // 231 adds the product of the others to the register, and 213 multiplies the register and adds the last.
-        use Code::*;
-        let code = match (sum, minus_product, minus_c) {
-            (true, false, false) => VEX_Vfmadd231ps_ymm_ymm_ymmm256,
-            (true, false, true) => VEX_Vfmsub231ps_ymm_ymm_ymmm256,
-            (true, true, false) => VEX_Vfnmadd231ps_ymm_ymm_ymmm256,
-            (true, true, true) => VEX_Vfnmsub231ps_ymm_ymm_ymmm256,
-            (false, false, false) => VEX_Vfmadd213ps_ymm_ymm_ymmm256,
-            (false, false, true) => VEX_Vfmsub213ps_ymm_ymm_ymmm256,
-            (false, true, false) => VEX_Vfnmadd213ps_ymm_ymm_ymmm256,
-            (false, true, true) => VEX_Vfnmsub213ps_ymm_ymm_ymmm256,
-        };
-        self.op(code, d, x, y)
+        self.op(self.host.fma(sum, minus_product, minus_c), d, x, y)
     }
 
     fn write_row(&mut self, offset: u32, value: Value, everywhere: bool) -> Result<(), TooLarge> {
@@ -378,15 +443,19 @@ impl<'a> Emitter<'a> {
         self.moved()?;
         let row = self.address(Home::Row(offset));
         let from = if self.masked && !everywhere {
-            self.put(Instruction::with2(Code::VEX_Vmovdqu_ymm_ymmm256, VECTOR[SCRATCH], row))?;
-            self.blend(SCRATCH, ACTIVE, Last::Register(at), SCRATCH)?;
-            SCRATCH
+            let scratch = self.host.scratch();
+            self.put(Instruction::with2(self.host.load(), self.host.vector(scratch), row))?;
+            match self.host {
+                Host::Avx2 => self.blend(scratch, self.host.active(), Last::Register(at), scratch)?,
+                Host::Avx512 => self.blend_by(ACTIVE_MASK, scratch, Last::Register(at), scratch)?,
+            }
+            scratch
         } else {
             // Otherwise other lanes of the row have what they had, and not this value.
             self.registers.stands_in(value, offset);
             at
         };
-        self.put(Instruction::with2(Code::VEX_Vmovdqu_ymmm256_ymm, row, VECTOR[from]))?;
+        self.put(Instruction::with2(self.host.store(), row, self.host.vector(from)))?;
         self.registers.used(&[value]);
         Ok(())
     }
@@ -396,16 +465,20 @@ impl<'a> Emitter<'a> {
         let at = self.bring(value, &[value])?;
         self.registers.rescue(self.graph, Place::Lanes(index), value)?;
         self.moved()?;
-        let byte = self.address(Home::Lanes(index));
-        self.put(Instruction::with2(Code::VEX_Vmovmskps_r32_ymm, EAX, VECTOR[at]))?;
+        let set = self.address(Home::Lanes(index));
+        let (load, store, part) = match self.host {
+            Host::Avx2 => (Code::Movzx_r32_rm8, Code::Mov_rm8_r8, AL),
+            Host::Avx512 => (Code::Movzx_r32_rm16, Code::Mov_rm16_r16, AX),
+        };
+        self.bits_of(at)?;
         if self.masked && !everywhere {
             // The old bits are kept where the mask of active lanes is clear.
-            self.put(Instruction::with2(Code::Movzx_r32_rm8, R10D, byte))?;
+            self.put(Instruction::with2(load, R10D, set))?;
             self.put(Instruction::with2(Code::Xor_r32_rm32, EAX, R10D))?;
             self.put(Instruction::with2(Code::And_r32_rm32, EAX, R8D))?;
             self.put(Instruction::with2(Code::Xor_r32_rm32, EAX, R10D))?;
         }
-        self.put(Instruction::with2(Code::Mov_rm8_r8, byte, AL))?;
+        self.put(Instruction::with2(store, set, part))?;
         self.registers.used(&[value]);
         Ok(())
     }
@@ -414,8 +487,8 @@ impl<'a> Emitter<'a> {
     fn count(&mut self, mask: Value, times: u32) -> Result<(), TooLarge> {
         use Register::*;
         let at = self.bring(mask, &[mask])?;
-        self.put(Instruction::with2(Code::VEX_Vmovmskps_r32_ymm, EAX, VECTOR[at]))?;
-        self.put(Instruction::with2(Code::Xor_rm32_imm32, EAX, 0xffu32))?;
+        self.bits_of(at)?;
+        self.put(Instruction::with2(Code::Xor_rm32_imm32, EAX, self.all()))?;
         self.put(Instruction::with2(Code::And_r32_rm32, EAX, R8D))?;
         self.put(Instruction::with2(Code::Popcnt_r32_rm32, EAX, EAX))?;
         if times > 1 {

@@ -3,12 +3,8 @@
 use crate::graph::{Graph, Node, Place, Value};
 use crate::order::Step;
 
-/// A register for what does not outlive a step. Those below it hold values.
-pub(crate) const SCRATCH: usize = 14;
-/// The mask of the lanes that execute the piece, if some do not.
-pub(crate) const ACTIVE: usize = 15;
 /// The number of values that the stack has room for.
-pub(crate) const SLOTS: usize = 64;
+pub(crate) const SLOTS: usize = 48;
 
 /// Where a value can be loaded from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +28,7 @@ pub(crate) enum Move {
 pub struct TooLarge;
 
 pub(crate) struct Registers {
-    held: [Option<Value>; SCRATCH],
+    held: Vec<Option<Value>>,
     homes: Vec<Option<Home>>,
     /// For each value the steps that need it, the last one first.
     uses: Vec<Vec<u32>>,
@@ -43,7 +39,7 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    pub(crate) fn new(graph: &Graph, steps: &[Step]) -> Registers {
+    pub(crate) fn new(graph: &Graph, steps: &[Step], count: usize) -> Registers {
         let mut uses = vec![Vec::new(); graph.nodes.len()];
         for (at, step) in steps.iter().enumerate().rev() {
             for value in step.operands(graph) {
@@ -58,7 +54,7 @@ impl Registers {
             _ => None,
         };
         let homes = graph.nodes.iter().map(home).collect();
-        Registers { held: [None; SCRATCH], homes, uses, slots: [false; SLOTS], ended: Vec::new(), moves: Vec::new() }
+        Registers { held: vec![None; count], homes, uses, slots: [false; SLOTS], ended: Vec::new(), moves: Vec::new() }
     }
 
     /// Begins a step.

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::graph::{Graph, Node, Place};
-use crate::{Builder, One, Two, Value};
+use crate::{Builder, Host, One, Two, Value};
 use proptest::prelude::*;
 
 const ROWS: usize = 40;
@@ -301,6 +301,22 @@ fn number() -> impl Strategy<Value = u32> {
     ]
 }
 
+/// The hosts that this one is.
+fn hosts() -> Vec<Host> {
+    let mut hosts = Vec::new();
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
+        hosts.push(Host::Avx2);
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+        {
+            hosts.push(Host::Avx512);
+        }
+    }
+    hosts
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -312,18 +328,17 @@ proptest! {
         sets in prop::array::uniform3(any::<u32>()),
         some in any::<u32>(),
     ) {
-        if !is_x86_feature_detected!("avx2") || !is_x86_feature_detected!("fma") {
-            return Ok(());
-        }
         let mut graph = Graph::default();
         program.into_iter().for_each(|instruction| add(&mut graph, instruction));
-        let mut builder = Builder::default();
-        prop_assume!(builder.add(&graph).is_ok());
-        let code = builder.finish().expect("memory");
         let rows = std::array::from_fn(|row| std::array::from_fn(|lane| numbers[row * 32 + lane]));
         let before = State { rows, sets, skipped: 0 };
         let constants = words.map(|x| [x; 32]);
-        for active in [u32::MAX, some, 1, 1 << 31, 0x00ff_ff00].into_iter().filter(|active| *active != 0) {
+        for (host, active) in hosts().into_iter().flat_map(|host| [u32::MAX, some, 1, 1 << 31, 0x00ff_ff00].map(|active| (host, active))) {
+            let mut builder = Builder::new(host);
+            if active == 0 || builder.add(&graph).is_err() {
+                continue;
+            }
+            let code = builder.finish().expect("memory");
             let mut after = before.clone();
             // SAFETY: rows, constants and sets have the places of which the graph is made, and the host is one for the code.
             after.skipped = unsafe {
@@ -335,7 +350,7 @@ proptest! {
             let rows = (0..ROWS).filter(|row| after.rows[*row] != wanted.rows[*row]).collect::<Vec<_>>();
             let lane = rows.first().and_then(|row| (0..32).find(|lane| after.rows[*row][*lane] != wanted.rows[*row][*lane]));
             let first = rows.first().zip(lane).map(|(row, lane)| (lane, after.rows[*row][lane], wanted.rows[*row][lane]));
-            prop_assert!(rows.is_empty(), "rows {:?} with {:x} active: lane, word and what it should be: {:x?}", rows, active, first);
+            prop_assert!(rows.is_empty(), "{:?}, rows {:?} with {:x} active: lane, word and what it should be: {:x?}", host, rows, active, first);
             prop_assert_eq!((after.sets, after.skipped), (wanted.sets, wanted.skipped), "{:x}", active);
         }
     }

@@ -24,10 +24,7 @@ pub(super) fn ensure(image: &Image) {
 
 /// Translates a program. The result is `None` if the host cannot execute such code, or if there is nothing to translate.
 fn translate(image: &Image) -> Option<Translated> {
-    if !super::host::avx2() {
-        return None;
-    }
-    let (mut builder, mut found) = (sm87_native::Builder::default(), Vec::new());
+    let (mut builder, mut found) = (sm87_native::Builder::new(super::host::native()?), Vec::new());
     let live = image.live();
     for piece in pieces(image) {
         add(image, &live, piece, &mut builder, &mut found);
@@ -133,9 +130,9 @@ pub(crate) mod tests {
         pub(crate) fn of(u: &Uop, record: Record) -> Option<One> {
             let mut recorder = Recorder::begin(&[]);
             recorder.instruction(u, record);
-            let mut builder = sm87_native::Builder::default();
+            let mut builder = sm87_native::Builder::new(crate::exec::host::native()?);
             builder.add(&recorder.end()?).ok()?;
-            crate::exec::host::avx2().then(|| One(builder.finish().expect("memory for code")))
+            Some(One(builder.finish().expect("memory for code")))
         }
 
         /// Executes it for eight lanes. `registers` has what the registers hold before and afterwards, and `preds` the same of the predicates.
