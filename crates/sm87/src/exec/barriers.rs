@@ -87,8 +87,11 @@ impl Barriers {
                 continue;
             }
             let here = |w: &Warp| !w.done() && w.waiting_at(n) == w.live;
-            let waiting = warps.iter().filter(|w| here(w)).count() as u32;
-            let alive = warps.iter().filter(|w| !w.done()).count() as u32;
+            let (mut waiting, mut alive) = (0, 0);
+            for w in warps.iter() {
+                waiting += u32::from(here(w));
+                alive += u32::from(!w.done());
+            }
             if !barrier.is_complete(waiting, alive) {
                 continue;
             }

@@ -174,6 +174,13 @@ impl Warp {
 
     /// Completes CTA barrier `n`: its lanes continue after their BAR.
     pub(crate) fn release(&mut self, n: u8) {
+        // Mostly all lanes of the warp wait there, and nobody else has to be looked at.
+        if let [Group { wait: Wait::Cta(at), pc, mask, alone, .. }] = *self.groups()
+            && (at, self.active, self.recheck) == (n, 0, false)
+        {
+            (self.count, self.active, self.pc, self.alone, self.switch_at) = (0, mask, pc + 1, alone, u32::MAX);
+            return;
+        }
         for g in self.groups[..self.count].iter_mut().filter(|g| g.wait == Wait::Cta(n)) {
             *g = Group { wait: Wait::Turn, pc: g.pc + 1, ..*g };
         }
@@ -184,6 +191,11 @@ impl Warp {
     /// group can run.
     pub(crate) fn elect(&mut self) {
         self.settle();
+        // A warp that has come to a barrier has nothing to run.
+        if self.active == 0 && !self.has_rivals() {
+            (self.switch_at, self.alone) = (u32::MAX, false);
+            return;
+        }
         self.stand_by();
         let turn = self.groups().iter().filter(|g| g.wait == Wait::Turn);
         // A group that runs alone goes first. The group that was running is the last in the list, and it continues if
