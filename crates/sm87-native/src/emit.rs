@@ -1,21 +1,16 @@
 //! The machine code of a graph.
 //!
 //! The function gets the rows in RDI, the constants in RSI, the sets of lanes in RDX, the words of the pool in RCX and the lanes that execute
-//! the piece in R8D. It executes the piece for as many lanes at a time as a vector of the host has, and returns in EAX how many instructions lanes did not
-//! execute, because a guard was false for them.
+//! the piece in R8D. It executes the piece for as many lanes at a time as a vector of the host has. It returns in EAX how many instructions
+//! lanes did not execute, because a guard was false for them.
 
 use crate::code::Pool;
 use crate::graph::{Graph, Node, One, Place, Two, Value};
-use crate::host::Host;
+use crate::host::{ACTIVE_MASK, Host, MASK, ODD_MASK};
 use crate::order::{Step, steps};
 use crate::registers::{Home, Move, Registers, SLOTS, TooLarge};
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
-/// The mask registers of hosts with AVX-512: one for what does not outlive an instruction, the lanes that execute the piece, and the odd
-/// lanes.
-const MASK: Register = Register::K1;
-const ACTIVE_MASK: Register = Register::K6;
-const ODD_MASK: Register = Register::K7;
 /// The NaN that the machine makes.
 const NAN: u32 = 0x7fff_ffff;
 
@@ -64,8 +59,9 @@ impl<'a> Emitter<'a> {
 
     /// Appends an instruction. Operands that an instruction cannot have are a mistake of this file.
     fn put(&mut self, made: Result<Instruction, iced_x86::IcedError>) -> Result<(), TooLarge> {
-        let instruction = made.map_err(|_| TooLarge)?;
-        self.at += self.encoder.encode(&instruction, self.at).map_err(|_| TooLarge)? as u64;
+        let encoded = made.and_then(|instruction| self.encoder.encode(&instruction, self.at));
+        debug_assert!(encoded.is_ok(), "{encoded:?}");
+        self.at += encoded.map_err(|_| TooLarge)? as u64;
         Ok(())
     }
 

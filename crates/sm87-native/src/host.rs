@@ -12,6 +12,12 @@ pub enum Host {
     Avx512,
 }
 
+/// The mask registers of hosts with AVX-512: one for what does not outlive an instruction, the lanes that execute the piece, and the odd
+/// lanes.
+pub(crate) const MASK: Register = Register::K1;
+pub(crate) const ACTIVE_MASK: Register = Register::K6;
+pub(crate) const ODD_MASK: Register = Register::K7;
+
 impl Host {
     /// The number of lanes of a vector.
     pub(crate) fn lanes(self) -> u32 {
