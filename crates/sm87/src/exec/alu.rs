@@ -18,14 +18,6 @@ pub(crate) trait Alu {
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, p: u32) -> V;
 }
 
-/// How two sources compare: one bit per lane for each relation.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Relation {
-    pub lt: u32,
-    pub eq: u32,
-    pub unordered: u32,
-}
-
 /// A comparison.
 pub(crate) trait Compare {
     /// The result is three masks: the lanes that are less, those that are equal, and those that are unordered.
@@ -130,58 +122,65 @@ unsafe fn masks<V: Simd, const N: usize, const FULL: bool>(
     found
 }
 
-/// How the sources compare, for values in which a lane of `exec` is.
+/// The lanes that are less, those that are equal, and those that are unordered, for values in which a lane of `exec` is.
 #[inline(always)]
-unsafe fn relation<V: Simd, O: Compare, const FULL: bool>(w: &Warp, u: &Uop, exec: u32) -> Relation {
+unsafe fn relation<V: Simd, O: Compare, const FULL: bool>(w: &Warp, u: &Uop, exec: u32) -> [u32; 3] {
     // SAFETY: the conditions are those of this function.
-    let [lt, eq, unordered] = unsafe { masks::<V, 3, FULL>(w, u, exec, |a, b| O::eval(u, a, b).into()) };
-    Relation { lt, eq, unordered }
+    unsafe { masks::<V, 3, FULL>(w, u, exec, |a, b| O::eval(u, a, b).into()) }
 }
 
 #[inline(always)]
-fn relation_at<O: Compare>(w: &Warp, u: &Uop, at: u32) -> Relation {
-    let (lt, eq, un) = O::eval(u, w.get(u.a, at), w.get(u.b, at));
-    Relation { lt: lt & 1 << at, eq: eq & 1 << at, unordered: un & 1 << at }
+fn relation_at<O: Compare>(w: &Warp, u: &Uop, at: u32) -> [u32; 3] {
+    <[u32; 3]>::from(O::eval(u, w.get(u.a, at), w.get(u.b, at))).map(|mask| mask & 1 << at)
 }
 
 /// The bits of `mods` that all comparisons use. The lowest four are the compare code: less, equal, greater, unordered.
 pub(crate) mod cmp {
-    /// How the result is combined with the predicate source: 0 is and, 1 is or, 2 is xor.
+    /// How the result is combined with the predicate source: see [`combined`](super::combined).
     pub(crate) const COMBINE: u32 = 4;
     /// ISETP.EX compares high words: lanes in which these are equal take the result of the low words, which is the
     /// second predicate source.
     pub(crate) const EXTENDED: u32 = 1 << 6;
 }
 
-/// The lanes that the compare code of `mods` accepts.
+/// The lanes that a compare code accepts, of which the lowest four bits count. `relation` has the lanes that are less, equal and unordered.
+/// `equal` says instead of the code which of the equal lanes are accepted. Masks are vectors, or words with a bit for each lane.
 #[inline(always)]
-pub(crate) fn accepted(w: &Warp, u: &Uop, r: Relation) -> u32 {
-    let on = |bit: u32| (u.mods >> bit & 1).wrapping_neg();
-    let gt = !(r.lt | r.eq | r.unordered);
-    let equal = if u.mods & cmp::EXTENDED != 0 { w.pred(u.pt) } else { on(1) };
-    (r.lt & on(0)) | (r.eq & equal) | (gt & on(2)) | (r.unordered & on(3))
+pub(crate) fn accepted<V: Simd>(code: u32, relation: [V; 3], equal: Option<V>) -> V {
+    let on = |bit: u32| V::splat((code >> bit & 1).wrapping_neg());
+    // Lanes that are none of the three are greater. If these are accepted, the result is what the others do not exclude.
+    let greater = on(2);
+    let [less, same, unordered] = relation;
+    let of = |lanes: V, accepted: V| lanes.and(accepted.xor(greater));
+    of(less, on(0)).or(of(same, equal.unwrap_or(on(1)))).or(of(unordered, on(3))).xor(greater)
 }
 
-/// Combines the result of a comparison with the predicate source.
+/// Combines the result of a comparison with the predicate source: 0 is and, 1 is or, 2 is xor.
 #[inline(always)]
-pub(crate) fn combined(u: &Uop, x: u32, p: u32) -> u32 {
-    match u.mods >> cmp::COMBINE & 3 {
-        0 => x & p,
-        1 => x | p,
-        _ => x ^ p,
+pub(crate) fn combined<V: Simd>(how: u32, x: V, p: V) -> V {
+    match how & 3 {
+        0 => x.and(p),
+        1 => x.or(p),
+        _ => x.xor(p),
     }
 }
 
+/// The lanes that the compare code of a micro-op accepts.
 #[inline(always)]
-fn set_predicates(w: &mut Warp, u: &Uop, exec: u32, r: Relation) -> Flow {
-    set_combined(w, u, exec, accepted(w, u, r))
+fn accepted_by(w: &Warp, u: &Uop, relation: [u32; 3]) -> u32 {
+    accepted(u.mods, relation, (u.mods & cmp::EXTENDED != 0).then(|| w.pred(u.pt)))
+}
+
+#[inline(always)]
+fn set_predicates(w: &mut Warp, u: &Uop, exec: u32, relation: [u32; 3]) -> Flow {
+    set_combined(w, u, exec, accepted_by(w, u, relation))
 }
 
 #[inline(always)]
 fn set_combined(w: &mut Warp, u: &Uop, exec: u32, hit: u32) -> Flow {
-    let p = w.pred(u.ps);
-    w.set_pred(u.pd, exec, combined(u, hit, p));
-    w.set_pred(u.pe, exec, combined(u, !hit, p));
+    let (p, how) = (w.pred(u.ps), u.mods >> cmp::COMBINE);
+    w.set_pred(u.pd, exec, combined(how, hit, p));
+    w.set_pred(u.pe, exec, combined(how, !hit, p));
     Flow::Next
 }
 
@@ -217,8 +216,8 @@ handlers!(setp_lane_plain setp_lane_wide <Compare> |w, u, exec, _V| {
     set_predicates(w, u, exec, r)
 });
 handlers!(setp_uniform_plain setp_uniform_wide <Compare> |w, u, _exec, _V| {
-    let (lt, eq, unordered) = O::eval(u, w.get(u.a, 0), w.get(u.b, 0));
-    set_predicates(w, u, u32::MAX, Relation { lt, eq, unordered })
+    let relation = O::eval(u, w.get(u.a, 0), w.get(u.b, 0)).into();
+    set_predicates(w, u, u32::MAX, relation)
 });
 handlers!(condition_plain condition_wide <Condition, FULL> |w, u, exec, V| {
     // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
@@ -232,7 +231,7 @@ handlers!(condition_lane_plain condition_lane_wide <Condition> |w, u, exec, _V| 
 handlers!(set_plain set_wide <Compare> |w, u, exec, V| {
     // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
     let r = unsafe { relation::<V, O, false>(w, u, exec) };
-    let hit = combined(u, accepted(w, u, r), w.pred(u.ps));
+    let hit = combined(u.mods >> cmp::COMBINE, accepted_by(w, u, r), w.pred(u.ps));
     let (d, value) = (w.dst(u.d), V::splat(u.imm));
     let mut i = 0;
     while i < 32 {
@@ -298,39 +297,17 @@ pub(crate) fn record<O: Alu>(u: &Uop, r: &mut Recorder<'_>) {
     r.set_row(u.d, value);
 }
 
-/// Records what [`accepted`] computes.
+/// Records which lanes the compare code accepts.
 fn record_accepted<O: Compare>(u: &Uop, r: &Recorder<'_>) -> Recorded {
-    let (less, equal, unordered) = O::eval(u, r.source(u.a), r.source(u.b));
-    let has = |bit: u32| u.mods >> bit & 1 != 0;
-    if u.mods & cmp::EXTENDED != 0 {
-        let or = |on: bool, x: Recorded, y: Recorded| if on { x.or(y) } else { y };
-        let greater = less.or(equal).or(unordered).not();
-        let found = equal.and(r.lanes(u.pt));
-        return or(has(0), less, or(has(2), greater, or(has(3), unordered, found)));
-    }
-    // What is not less, equal or unordered is greater. So the result is one of the three, several of them, or what is none of the others.
-    let parts = [(has(0), less), (has(1), equal), (has(3), unordered)];
-    let any = |wanted: bool| {
-        let chosen = parts.iter().filter(|(has, _)| *has == wanted).map(|part| part.1);
-        chosen.reduce(Recorded::or).unwrap_or(Recorded::splat(0))
-    };
-    if has(2) { any(false).not() } else { any(true) }
-}
-
-/// Records what [`combined`] computes.
-fn record_combined(u: &Uop, x: Recorded, p: Recorded) -> Recorded {
-    match u.mods >> cmp::COMBINE & 3 {
-        0 => x.and(p),
-        1 => x.or(p),
-        _ => x.xor(p),
-    }
+    let relation = O::eval(u, r.source(u.a), r.source(u.b)).into();
+    accepted(u.mods, relation, (u.mods & cmp::EXTENDED != 0).then(|| r.lanes(u.pt)))
 }
 
 /// Records what [`set_combined`] does.
 fn record_predicates(u: &Uop, r: &Recorder<'_>, hit: Recorded) {
-    let p = r.lanes(u.ps);
-    r.set_lanes(u.pd, record_combined(u, hit, p));
-    r.set_lanes(u.pe, record_combined(u, hit.not(), p));
+    let (p, how) = (r.lanes(u.ps), u.mods >> cmp::COMBINE);
+    r.set_lanes(u.pd, combined(how, hit, p));
+    r.set_lanes(u.pe, combined(how, hit.not(), p));
 }
 
 fn record_comparison<O: Compare>(u: &Uop, r: &mut Recorder<'_>) {
@@ -344,7 +321,7 @@ fn record_condition<O: Condition>(u: &Uop, r: &mut Recorder<'_>) {
 }
 
 fn record_set<O: Compare>(u: &Uop, r: &mut Recorder<'_>) {
-    let hit = record_combined(u, record_accepted::<O>(u, r), r.lanes(u.ps));
+    let hit = combined(u.mods >> cmp::COMBINE, record_accepted::<O>(u, r), r.lanes(u.ps));
     r.set_row(u.d, hit.and(Recorded::splat(u.imm)));
 }
 

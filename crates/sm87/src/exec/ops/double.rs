@@ -79,17 +79,9 @@ impl Several for Relate {
     const CONDITIONS: usize = 2;
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
-        let [lt, eq, unordered] = V::double_relation(modified(u, 0, s.a), modified(u, 1, s.b));
-        let gt = lt.or(eq).or(unordered).not();
-        let on = |bit: u32| V::splat((u.mods >> (CODE + bit) & 1).wrapping_neg());
-        let hit = lt.and(on(0)).or(eq.and(on(1))).or(gt.and(on(2))).or(unordered.and(on(3)));
-        let p = V::from_bits(s.p);
-        let combine = |x: V| match u.imm {
-            0 => x.and(p),
-            1 => x.or(p),
-            _ => x.xor(p),
-        };
-        Results { value: s.a, first: combine(hit), second: combine(hit.not()) }
+        let relation = V::double_relation(modified(u, 0, s.a), modified(u, 1, s.b));
+        let (hit, p) = (alu::accepted(u.mods >> CODE, relation, None), V::from_bits(s.p));
+        Results { value: s.a, first: alu::combined(u.imm, hit, p), second: alu::combined(u.imm, hit.not(), p) }
     }
 }
 
