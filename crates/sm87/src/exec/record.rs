@@ -128,16 +128,8 @@ impl<'a> Recorder<'a> {
         if offset < REGISTER * 32 && !self.everywhere {
             return;
         }
-        graph(|graph| {
-            let value = match self.guard {
-                Some(guard) => {
-                    let old = graph.row(offset);
-                    graph.select(guard.0, value.0, old)
-                }
-                None => value.0,
-            };
-            graph.set_row(offset, value, self.everywhere);
-        });
+        let value = self.guarded(value, || Recorded(graph(|graph| graph.row(offset))));
+        graph(|graph| graph.set_row(offset, value.0, self.everywhere));
     }
 
     /// Writes a predicate in the same way.
@@ -145,16 +137,13 @@ impl<'a> Recorder<'a> {
         if matches!(index, pred::SINK | pred::UNIFORM_SINK) {
             return;
         }
-        graph(|graph| {
-            let value = match self.guard {
-                Some(guard) => {
-                    let old = graph.lanes(index);
-                    graph.select(guard.0, value.0, old)
-                }
-                None => value.0,
-            };
-            graph.set_lanes(index, value, self.everywhere);
-        });
+        let value = self.guarded(value, || Recorded(graph(|graph| graph.lanes(index))));
+        graph(|graph| graph.set_lanes(index, value.0, self.everywhere));
+    }
+
+    /// A value where the guard is true, and what was there before where it is false.
+    fn guarded(&self, value: Recorded, old: impl FnOnce() -> Recorded) -> Recorded {
+        self.guard.map_or(value, |guard| guard.select(value, old()))
     }
 }
 
