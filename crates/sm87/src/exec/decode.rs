@@ -192,9 +192,7 @@ impl Image {
                 self.records.push(None);
                 continue;
             };
-            let row = isa.lookup(word).map(Opcode::row);
-            let far = row.and_then(|row| row.distance(word));
-            let target = far.and_then(|far| self.places.index(self.places.place(at) + far)).unwrap_or(NOWHERE);
+            let (row, target) = self.row_and_target(isa, at, word);
             let mut l = Lower::new(word, row, (at, target), &mut self.pool);
             let uop = micro_op(isa, word, &mut l);
             rows.push(row.filter(|_| uop.is_ok() && !l.misaligned));
@@ -233,15 +231,20 @@ impl Image {
         self.words = words;
     }
 
+    /// The row of the instruction at an index, and the index to which it may send control, or [`NOWHERE`].
+    fn row_and_target(&self, isa: &Isa, at: u32, word: Word) -> (Option<&'static Row>, u32) {
+        let row = isa.lookup(word).map(Opcode::row);
+        let far = row.and_then(|row| row.distance(word));
+        (row, far.and_then(|far| self.places.index(self.places.place(at) + far)).unwrap_or(NOWHERE))
+    }
+
     /// The rows that may be read from each instruction on before they are written, also of other lanes. Only translations ask, so it is not
     /// kept for all instructions.
     pub(super) fn live(&self) -> Vec<Rows> {
         let (isa, mut pool) = (Isa::sm87(), Pool::default());
         let mut step = |(at, word): (usize, &Option<Word>)| {
-            let row = word.and_then(|word| isa.lookup(word)).map(Opcode::row);
+            let (row, target) = word.map_or((None, NOWHERE), |word| self.row_and_target(isa, at as u32, word));
             let word = word.unwrap_or_default();
-            let far = row.and_then(|row| row.distance(word));
-            let target = far.and_then(|far| self.places.index(self.places.place(at as u32) + far)).unwrap_or(NOWHERE);
             let mut l = Lower::new(word, row, (at as u32, target), &mut pool);
             let touched = match micro_op(isa, word, &mut l) {
                 Ok(uop) => l.touched.by(&uop),

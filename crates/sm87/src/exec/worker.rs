@@ -127,9 +127,9 @@ impl<'g> Worker<'g> {
             let Resident { cta, first_turn, .. } = *resident;
             let watch = Watch { grid: self.grid, cta, first_turn, pending: &self.pending };
             let before = resident.env.counts.stats.warp_instructions;
+            self.translate(&resident.env);
             let turn = resident.store.turn(turn);
             let end = cta::run(&mut resident.env, &mut resident.store, &watch, turn);
-            self.translate(&resident.env);
             self.latest = self.latest.max(resident.env.cycles());
             let idle = matches!(end, End::Idle);
             if self.is_stuck(idle.then_some(resident.env.counts.stats.warp_instructions - before)) {
@@ -267,7 +267,6 @@ impl<'g> Worker<'g> {
         resident.env.clock = Clock::new(self.clocks[at], resident.env.counts.stats.warp_instructions);
         let schedule = self.grid.launched.launch.limits.schedule;
         cta::start(&mut resident.env, &mut resident.store, schedule.map(|schedule| Drawn::of(schedule, cta)));
-        self.translate(&resident.env);
         resident.env.observed_by(|observer, env| observer.begins(env.cta.sm));
         resident
     }
