@@ -222,13 +222,16 @@ impl Image {
 
     /// Makes a copy in which `instead` runs for some micro-ops.
     pub(crate) fn replaced(&self, instead: Handlers, which: impl Fn(usize) -> bool) -> Image {
+        let mut runs = runs::parted(&self.runs, &which);
+        // Loads that have other handlers are not executed together.
+        runs.iter_mut().for_each(|run| run.loading = 0);
         let replace = |(at, u): (usize, &Uop)| if which(at) { Uop { run: instead, ..*u } } else { *u };
         Image {
             entry: self.entry,
             places: self.places.clone(),
             words: self.words.clone(),
             uops: self.uops.iter().enumerate().map(replace).collect(),
-            runs: runs::parted(&self.runs, &which),
+            runs,
             records: Vec::new(),
             translated: OnceCell::new(),
             pool: self.pool.clone(),

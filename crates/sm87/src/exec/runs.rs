@@ -53,7 +53,6 @@ pub(crate) fn parted(runs: &[Run], apart: impl Fn(usize) -> bool) -> Vec<Run> {
         let longer = |old: u8, next: u8| if old > 0 && !alone { next.saturating_add(1) } else { 0 };
         run.multiplying = longer(run.multiplying, next.multiplying);
         run.adding = longer(run.adding, next.adding);
-        run.loading = 0;
         // Those that could be executed in one loop have no guard.
         run.simple |= plain && run.multiplying | run.adding <= 1;
         next = *run;

@@ -8,7 +8,7 @@
 use super::image::Image;
 use super::live::Rows;
 use super::record::Recorder;
-use super::runs::{Offsets, Piece, Run, Translated};
+use super::runs::{self, Offsets, Piece, Run, Translated};
 use std::ops::Range;
 
 /// The fewest and the most instructions of a piece.
@@ -91,22 +91,12 @@ fn pieces(image: &Image) -> Vec<Range<usize>> {
 
 /// The runs of a program, with its pieces. Instructions of pieces are not part of other loops.
 fn runs(runs: &[Run], pieces: &[Range<usize>]) -> Vec<Run> {
-    let mut out = runs.to_vec();
+    let mut inside = vec![false; runs.len()];
+    pieces.iter().for_each(|piece| inside[piece.clone()].fill(true));
+    let mut out = runs::parted(runs, |at| inside[at]);
     for (n, piece) in pieces.iter().enumerate() {
-        for run in &mut out[piece.clone()] {
-            run.simple |= run.multiplying | run.adding > 0;
-            (run.multiplying, run.adding) = (0, 0);
-        }
-        out[piece.start].native = true;
-        out[piece.start].offsets = Offsets::of_piece(n);
-    }
-    // Loops that went on into a piece end before it.
-    for at in (0..out.len().saturating_sub(1)).rev() {
-        let next = out[at + 1];
-        let run = &mut out[at];
-        run.multiplying = run.multiplying.min(next.multiplying.saturating_add(1));
-        run.adding = run.adding.min(next.adding.saturating_add(1));
-        run.simple |= run.multiplying == 1 || run.adding == 1;
+        let first = &mut out[piece.start];
+        (first.native, first.offsets) = (true, Offsets::of_piece(n));
     }
     out
 }
