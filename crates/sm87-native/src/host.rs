@@ -19,6 +19,26 @@ pub(crate) const ACTIVE_MASK: Register = Register::K6;
 pub(crate) const ODD_MASK: Register = Register::K7;
 
 impl Host {
+    /// The host that this machine is, if code can be made for it.
+    #[cfg(target_arch = "x86_64")]
+    pub fn found() -> Option<Host> {
+        let eight = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c")
+            && is_x86_feature_detected!("popcnt");
+        let sixteen = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl");
+        eight.then_some(if sixteen { Host::Avx512 } else { Host::Avx2 })
+    }
+
+    /// Code is made for x86-64 only.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn found() -> Option<Host> {
+        None
+    }
+
     /// The number of lanes of a vector.
     pub(crate) fn lanes(self) -> u32 {
         match self {

@@ -301,20 +301,12 @@ fn number() -> impl Strategy<Value = u32> {
     ]
 }
 
-/// The hosts that this one is.
+/// The hosts whose code this machine can execute.
 fn hosts() -> Vec<Host> {
-    let mut hosts = Vec::new();
-    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
-        hosts.push(Host::Avx2);
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-        {
-            hosts.push(Host::Avx512);
-        }
+    match Host::found() {
+        Some(Host::Avx512) => vec![Host::Avx2, Host::Avx512],
+        found => found.into_iter().collect(),
     }
-    hosts
 }
 
 proptest! {

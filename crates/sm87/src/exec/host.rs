@@ -18,22 +18,6 @@ pub(crate) fn avx2() -> bool {
     })
 }
 
-/// The vectors for which programs are translated, if this host has such vectors.
-#[cfg(target_arch = "x86_64")]
-pub(super) fn native() -> Option<sm87_native::Host> {
-    let sixteen = std::is_x86_feature_detected!("avx512f")
-        && std::is_x86_feature_detected!("avx512bw")
-        && std::is_x86_feature_detected!("avx512dq")
-        && std::is_x86_feature_detected!("avx512vl");
-    avx2().then_some(if sixteen { sm87_native::Host::Avx512 } else { sm87_native::Host::Avx2 })
-}
-
-/// Programs are translated for x86-64 only.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) fn native() -> Option<sm87_native::Host> {
-    None
-}
-
 /// Compiles functions for the instruction sets that [`avx2`] looks for. Hosts of another kind do not have them.
 macro_rules! wide {
     ($($function:item)*) => {$(

@@ -24,7 +24,7 @@ pub(super) fn ensure(image: &Image) {
 
 /// Translates a program. The result is `None` if the host cannot execute such code, or if there is nothing to translate.
 fn translate(image: &Image) -> Option<Translated> {
-    let (mut builder, mut found) = (sm87_native::Builder::new(super::host::native()?), Vec::new());
+    let (mut builder, mut found) = (sm87_native::Builder::new(sm87_native::Host::found()?), Vec::new());
     let live = image.live();
     for piece in pieces(image) {
         add(image, &live, piece, &mut builder, &mut found);
@@ -120,7 +120,7 @@ pub(crate) mod tests {
         pub(crate) fn of(u: &Uop, record: Record) -> Option<One> {
             let mut recorder = Recorder::begin(&[]);
             recorder.instruction(u, record);
-            let mut builder = sm87_native::Builder::new(crate::exec::host::native()?);
+            let mut builder = sm87_native::Builder::new(sm87_native::Host::found()?);
             builder.add(&recorder.end()?).ok()?;
             Some(One(builder.finish().expect("memory for code")))
         }
