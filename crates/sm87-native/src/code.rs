@@ -54,11 +54,7 @@ impl Builder {
 
     /// Makes the code of a piece. Its number is that of the pieces before it.
     pub fn add(&mut self, graph: &Graph) -> Result<(), TooLarge> {
-        let both = [
-            emit::function(self.host, graph, &mut self.pool, false)?,
-            emit::function(self.host, graph, &mut self.pool, true)?,
-        ];
-        let begins = both.map(|code| {
+        let begins = emit::functions(self.host, graph, &mut self.pool)?.map(|code| {
             // Code begins at a line of the host's caches.
             self.bytes.resize(self.bytes.len().next_multiple_of(64), 0xcc);
             self.bytes.extend(&code);

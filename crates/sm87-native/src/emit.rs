@@ -21,25 +21,25 @@ enum Last {
     Memory(MemoryOperand),
 }
 
-/// Makes the machine code of a function. `masked` is for pieces that some lanes do not execute.
-pub(crate) fn function(host: Host, graph: &Graph, pool: &mut Pool, masked: bool) -> Result<Vec<u8>, TooLarge> {
-    // The length of the code is known when it was made once.
-    let mut end = 0;
-    let (mut code, mut again) = (Vec::new(), true);
-    while again {
-        let mut emitter = Emitter::new(host, graph, pool, masked);
-        let found = emitter.whole(end)?;
-        (again, end) = (found != end, found);
-        code = emitter.encoder.take_buffer();
-    }
-    Ok(code)
+/// Makes the machine code of two functions: for all lanes, and for pieces that some lanes do not execute.
+pub(crate) fn functions(host: Host, graph: &Graph, pool: &mut Pool) -> Result<[Vec<u8>; 2], TooLarge> {
+    let steps = steps(graph);
+    let mut made = |masked: bool, end: u64| {
+        let mut emitter = Emitter::new(host, graph, &steps, pool, masked);
+        emitter.whole(end).map(|end| (emitter.encoder.take_buffer(), end))
+    };
+    let (all, _) = made(false, 0)?;
+    // The place to which a function for some lanes may jump is known when the function was made once.
+    let (_, end) = made(true, 0)?;
+    let (some, _) = made(true, end)?;
+    Ok([all, some])
 }
 
 struct Emitter<'a> {
     host: Host,
     graph: &'a Graph,
     pool: &'a mut Pool,
-    steps: Vec<Step>,
+    steps: &'a [Step],
     registers: Registers,
     encoder: Encoder,
     at: u64,
@@ -51,9 +51,8 @@ fn memory(base: Register, displacement: i64) -> MemoryOperand {
 }
 
 impl<'a> Emitter<'a> {
-    fn new(host: Host, graph: &'a Graph, pool: &'a mut Pool, masked: bool) -> Self {
-        let steps = steps(graph);
-        let registers = Registers::new(graph, &steps, host.registers());
+    fn new(host: Host, graph: &'a Graph, steps: &'a [Step], pool: &'a mut Pool, masked: bool) -> Self {
+        let registers = Registers::new(graph, steps, host.registers());
         Emitter { host, graph, pool, steps, registers, encoder: Encoder::new(64), at: 0, masked }
     }
 
@@ -84,8 +83,8 @@ impl<'a> Emitter<'a> {
         if self.masked {
             self.begin_masked(end)?;
         }
-        for at in 0..self.steps.len() {
-            self.step(self.steps[at])?;
+        for &step in self.steps {
+            self.step(step)?;
         }
         let found = self.at;
         self.put(Instruction::with2(Code::Add_rm64_imm8, RDI, self.host.bytes() as i32))?;
