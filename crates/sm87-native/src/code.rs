@@ -5,9 +5,11 @@ use crate::emit;
 use crate::graph::Graph;
 use crate::host::Host;
 pub use crate::registers::TooLarge;
+use iced_x86::Encoder;
 use memmap2::{Mmap, MmapMut};
 use std::collections::HashMap;
 use std::io;
+use tegrarm_lock::ProcessMutex;
 
 /// The same word in each lane of the widest vector.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,17 @@ impl Pool {
     }
 }
 
+/// Lets `iced_x86` make its tables, which it does once, and then other threads wait for the one that does it. A fork waits until they are
+/// made: the child has no such thread, and would wait for ever.
+fn encoder_tables() {
+    static MADE: ProcessMutex<bool> = ProcessMutex::new(false);
+    let mut made = MADE.lock();
+    if !*made {
+        drop(Encoder::new(64));
+        *made = true;
+    }
+}
+
 /// Makes the code of several pieces.
 pub struct Builder {
     host: Host,
@@ -49,6 +62,7 @@ pub struct Builder {
 impl Builder {
     /// Begins code for a host.
     pub fn new(host: Host) -> Builder {
+        encoder_tables();
         Builder { host, bytes: Vec::new(), pool: Pool::new(), functions: Vec::new() }
     }
 

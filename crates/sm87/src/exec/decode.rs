@@ -22,7 +22,6 @@ use super::warp::Warp;
 use crate::isa::{self, Illegal, Isa, Opcode, Row};
 use crate::word::Word;
 use once_cell::race::OnceBox;
-use once_cell::sync::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -154,7 +153,7 @@ impl Image {
             uops: Vec::new(),
             runs: Vec::new(),
             records: Vec::new(),
-            translated: OnceCell::new(),
+            translated: OnceBox::new(),
             pool: Pool::default(),
             registers: 0,
             uniform: 0,

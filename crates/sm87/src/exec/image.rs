@@ -15,7 +15,7 @@ use super::runs::{self, Run, Translated};
 use super::uop::{Handlers, Uop};
 use crate::isa::{self, Op, Row};
 use crate::word::Word;
-use once_cell::sync::OnceCell;
+use once_cell::race::OnceBox;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -37,8 +37,9 @@ pub struct Image {
     pub(crate) runs: Vec<Run>,
     /// How each micro-op is written down for a translation. It is empty where handlers were replaced.
     pub(super) records: Vec<Option<Record>>,
-    /// The translation, once the program was worth it.
-    pub(super) translated: OnceCell<Option<Translated>>,
+    /// The translation, once the program was worth it. Two threads may make it at the same time. None waits for another one, because a
+    /// child that was forked meanwhile does not have that thread.
+    pub(super) translated: OnceBox<Option<Translated>>,
     pub(crate) pool: Pool,
     /// The number of registers per thread that the code uses.
     pub(crate) registers: u32,
@@ -233,7 +234,7 @@ impl Image {
             uops: self.uops.iter().enumerate().map(replace).collect(),
             runs,
             records: Vec::new(),
-            translated: OnceCell::new(),
+            translated: OnceBox::new(),
             pool: self.pool.clone(),
             registers: self.registers,
             uniform: self.uniform,

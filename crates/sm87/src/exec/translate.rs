@@ -19,7 +19,7 @@ const ALL: usize = 1 << 14;
 
 /// Translates a program for the host, unless that was done.
 pub(super) fn ensure(image: &Image) {
-    image.translated.get_or_init(|| translate(image));
+    image.translated.get_or_init(|| Box::new(translate(image)));
 }
 
 /// Translates a program. The result is `None` if the host cannot execute such code, or if there is nothing to translate.
