@@ -135,7 +135,7 @@ fn pieces<V: Simd>(layout: &mut Layout) {
 }
 
 /// The vector 0, `len`, 2 · `len` and so on.
-const fn steps(len: u32) -> [u32; 8] {
+pub(super) const fn steps(len: u32) -> [u32; 8] {
     let (mut steps, mut i) = ([0; 8], 0);
     while i < 8 {
         steps[i] = i as u32 * len;

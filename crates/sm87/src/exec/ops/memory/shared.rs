@@ -1,9 +1,9 @@
 //! LDS, STS and LDSM.
 #![allow(unsafe_code)]
 
-use super::block::{Bounds, Numbers, arrange, load_block, store_block};
+use super::block::{Bounds, Numbers, arrange, load_block, steps, store_block};
 use super::{misaligned, offset24, out_of_range, size};
-use crate::exec::alu::{self, Whole};
+use crate::exec::alu::{self, Whole, apart};
 use crate::exec::env::{Env, Memory, WarpError};
 use crate::exec::known::Places;
 use crate::exec::lower::{Lower, Refused};
@@ -69,6 +69,50 @@ fn places<'e, V: Simd, const SIZE: u32>(
     Some(Places::new(memory.shared.get(first, len)?, layout))
 }
 
+/// An access of a word by all 32 lanes.
+struct SharedWords<const STORE: bool>;
+impl<const STORE: bool> Whole for SharedWords<STORE> {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let Some(words) = row::<V>(w, &mut env.memory, u) else {
+            return apart::<V, SharedAccess<4, STORE>>(w, env, u, exec);
+        };
+        // SAFETY: `row` found 32 words in the CTA's shared memory, and rows have 32, which are elsewhere.
+        unsafe {
+            let (from, to) = if STORE { (w.src(u.b).cast(), words) } else { (words.cast_const(), w.dst(u.d).cast()) };
+            std::ptr::copy_nonoverlapping::<[u32; 32]>(from, to, 1);
+        }
+        Flow::Next
+    }
+}
+
+/// The handlers of an access of a word.
+fn words<const STORE: bool>() -> Handlers {
+    Handlers { full: alu::whole::<SharedWords<STORE>>().full, ..alu::whole::<SharedAccess<4, STORE>>() }
+}
+
+/// The words of all 32 lanes, if each lane's follows that of the lane before. Most programs use shared memory so, and then it is not kept how
+/// the lanes lie.
+#[inline(always)]
+fn row<V: Simd>(w: &Warp, memory: &mut Memory<'_>, u: &Uop) -> Option<*mut [u32; 32]> {
+    let lanes = w.src(u.a);
+    let first = w.get(u.a, 0);
+    // SAFETY: `steps` has a vector's words, and rows have 32.
+    let mut wanted = unsafe { V::load(const { steps(4) }.as_ptr()) }.add(V::splat(first));
+    let (mut gap, mut i) = (V::splat(0), 0);
+    while i < 32 {
+        // SAFETY: as above.
+        gap = gap.or(unsafe { V::load(lanes.add(i)) }.xor(wanted));
+        wanted = wanted.add(V::splat(4 * V::LANES as u32));
+        i += V::LANES;
+    }
+    let at = first.wrapping_add(offset(w, u));
+    if gap.any() || at & 3 != 0 || u.mods >> SCALE != 0 {
+        return None;
+    }
+    memory.shared.get(at, 128).map(<*mut u8>::cast)
+}
+
 struct SharedAccess<const SIZE: u32, const STORE: bool>;
 impl<const SIZE: u32, const STORE: bool> Whole for SharedAccess<SIZE, STORE> {
     #[inline(always)]
@@ -121,7 +165,7 @@ pub(crate) fn store(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let run = match size {
         0 | 1 => alu::whole::<SharedAccess<0, true>>(),
         2 | 3 => alu::whole::<SharedAccess<2, true>>(),
-        4 => alu::whole::<SharedAccess<4, true>>(),
+        4 => words::<true>(),
         5 => alu::whole::<SharedAccess<5, true>>(),
         _ => alu::whole::<SharedAccess<6, true>>(),
     };
@@ -137,7 +181,7 @@ pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         1 => alu::whole::<SharedAccess<1, false>>(),
         2 => alu::whole::<SharedAccess<2, false>>(),
         3 => alu::whole::<SharedAccess<3, false>>(),
-        4 => alu::whole::<SharedAccess<4, false>>(),
+        4 => words::<false>(),
         5 => alu::whole::<SharedAccess<5, false>>(),
         _ => alu::whole::<SharedAccess<6, false>>(),
     };
