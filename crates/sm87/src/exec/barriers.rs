@@ -79,7 +79,30 @@ impl Barriers {
     }
 
     /// Lets the warps continue that wait at barriers to which all have come. Returns whether something happened at a barrier.
+    #[inline(always)]
     pub(crate) fn complete(&mut self, warps: &mut [Warp]) -> bool {
+        self.complete_one(warps) || self.complete_all(warps)
+    }
+
+    /// Does so where all warps wait as a whole at one barrier of all threads, which is the usual case.
+    #[inline(always)]
+    fn complete_one(&mut self, warps: &mut [Warp]) -> bool {
+        let Some(n) = warps.first().and_then(Warp::stopped_at) else { return false };
+        let barrier = &mut self.all[usize::from(n)];
+        if barrier.count != 0 || !warps.iter().all(|w| w.stopped_at() == Some(n)) {
+            return false;
+        }
+        let result = barrier.result();
+        *barrier = Barrier::default();
+        self.news = false;
+        for w in warps {
+            w.reduction = result;
+            w.release(n);
+        }
+        true
+    }
+
+    fn complete_all(&mut self, warps: &mut [Warp]) -> bool {
         let mut moved = std::mem::take(&mut self.news);
         for n in lanes(self.named).map(|n| n as u8) {
             let barrier = &mut self.all[usize::from(n)];

@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// The number of instructions that a warp runs before the next warp runs.
 const SLICE: u32 = 1 << 14;
 
+/// So many instructions are reported together at least. Between two barriers, a warp may execute only a few.
+const REPORT: u64 = 1 << 10;
+
 /// A CTA in which all warps only wait lets another CTA run when its rounds in a row have counted to `IDLE`. A round
 /// counts `SPINNING`, or `SLEEPING` if warps sleep, because a sleep ends by itself.
 const IDLE: u32 = 16;
@@ -90,7 +93,7 @@ impl Warps {
 
 /// Reasons from outside the CTA to stop.
 pub(crate) trait Supervisor {
-    /// Called between slices, with the number of instructions issued since the last call.
+    /// Called between slices, with the number of instructions issued since the last call. Short slices have one call together.
     fn poll(&self, issued: u64) -> Result<(), Interrupt>;
 }
 
@@ -140,12 +143,14 @@ fn take_turns(
         let order = store.order();
         for n in 0..store.warps.len() {
             let i = order.map_or(n, |order| order.at(n as u64) as usize);
-            while store.warps[i].active != 0 && store.warps[i].wake <= env.cycles() {
+            while env.lets_run(&store.warps[i]) {
                 moved = true;
                 let issued = env.counts.stats.warp_instructions - reported;
-                reported += issued;
-                if let Err(why) = supervisor.poll(issued) {
-                    return End::Stopped(why, env.pc(store.warps[i].pc));
+                if issued >= REPORT {
+                    reported += issued;
+                    if let Err(why) = supervisor.poll(issued) {
+                        return End::Stopped(why, env.pc(store.warps[i].pc));
+                    }
                 }
                 match advance(env, store, image, i) {
                     Ok(Stop::Slice) => {
@@ -167,14 +172,14 @@ fn take_turns(
                     Ok(_) => busy = true,
                     Err(mut fault) => {
                         fault.happened_at(site(env, &store.warps[i], &fault));
-                        return End::Failed(aftermath(env, store, image, i, fault));
+                        return End::Failed(aftermath(env, store, image, i, *fault));
                     }
                 }
             }
         }
         busy |= env.barriers.complete(&mut store.warps);
         if !moved && !busy {
-            sleeping = wake_up(env, &store.warps);
+            sleeping = env.wake_up(&store.warps);
         }
         moved |= busy || sleeping;
         let rest = env.counts.stats.warp_instructions - reported;
@@ -212,15 +217,6 @@ fn unlock(warps: &mut [Warp]) -> bool {
     warps.iter_mut().filter_map(|w| w.unlock().then_some(())).count() > 0
 }
 
-/// If all warps that could run sleep, lets time pass until the first of them wakes. Returns whether there is such a
-/// warp.
-fn wake_up(env: &mut Env<'_>, warps: &[Warp]) -> bool {
-    let (now, ready) = (env.cycles(), warps.iter().filter(|w| w.active != 0));
-    let Some(first) = ready.map(|w| w.wake).min() else { return false };
-    env.clock.pass(first.saturating_sub(now));
-    true
-}
-
 /// Executes the opening of a warp that has yet to do so.
 fn open(env: &mut Env<'_>, store: &mut Warps, i: usize) {
     if std::mem::take(&mut store.warps[i].opens)
@@ -231,19 +227,19 @@ fn open(env: &mut Env<'_>, store: &mut Warps, i: usize) {
 }
 
 /// Gives a warp a slice. If the warp reaches code that is not decoded, this decodes it.
-fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usize) -> Result<Stop, SmFault> {
+fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usize) -> Result<Stop, Box<SmFault>> {
     if store.warps[i].opens {
         open(env, store, i);
         if store.warps[i].done() {
             return Ok(Stop::Blocked);
         }
     }
-    let length = before_wake(env, &store.warps);
+    let length = env.before_wake(&store.warps, SLICE);
     let length = store.drawn.as_mut().map_or(length, |drawn| drawn.slice(length));
     let stop = slice(env, &mut store.warps[i], image, length);
     match stop {
         Stop::Extend => {
-            extend(env, store)?;
+            extend(env, store).map_err(Box::new)?;
             *image = env.image.clone();
         }
         Stop::Fault => return Err(fault(env)),
@@ -311,8 +307,11 @@ fn aftermath(
     fault
 }
 
-fn fault(env: &mut Env<'_>) -> SmFault {
-    env.outcome.fault.take().map_or_else(|| SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }, |f| *f)
+fn fault(env: &mut Env<'_>) -> Box<SmFault> {
+    env.outcome
+        .fault
+        .take()
+        .unwrap_or_else(|| Box::new(SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }))
 }
 
 /// Puts the warps of the CTA that `env` describes at the entry point. `drawn` decides about turns, if the schedule is not the usual one.
@@ -382,16 +381,6 @@ fn prepare(env: &mut Env<'_>, store: &mut Warps, warps: u32) {
         let template = store.template.as_ref();
         store.opening = template.and_then(|template| Opening::of(env, &image, &mut store.warps, template));
     }
-}
-
-/// The number of instructions until a sleeping warp wakes, at most one slice.
-fn before_wake(env: &Env<'_>, warps: &[Warp]) -> u32 {
-    if !env.clock.slept {
-        return SLICE;
-    }
-    let now = env.cycles();
-    let first = warps.iter().map(|w| w.wake).filter(|&wake| wake > now).min();
-    first.map_or(SLICE, |wake| (wake - now).clamp(64, SLICE.into()) as u32)
 }
 
 fn slice(env: &mut Env<'_>, w: &mut Warp, image: &Image, length: u32) -> Stop {

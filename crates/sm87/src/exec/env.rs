@@ -192,6 +192,31 @@ impl Env<'_> {
         self.clock.at(self.counts.stats.warp_instructions)
     }
 
+    /// Whether lanes of a warp can run, and it does not sleep.
+    #[inline(always)]
+    pub(crate) fn lets_run(&self, w: &Warp) -> bool {
+        w.active != 0 && (w.wake == 0 || w.wake <= self.cycles())
+    }
+
+    /// If all warps that could run sleep, lets time pass until the first of them wakes. Returns whether there is such a
+    /// warp.
+    pub(crate) fn wake_up(&mut self, warps: &[Warp]) -> bool {
+        let (now, ready) = (self.cycles(), warps.iter().filter(|w| w.active != 0));
+        let Some(first) = ready.map(|w| w.wake).min() else { return false };
+        self.clock.pass(first.saturating_sub(now));
+        true
+    }
+
+    /// The number of instructions until a sleeping warp wakes, at most `most`.
+    pub(crate) fn before_wake(&self, warps: &[Warp], most: u32) -> u32 {
+        if !self.clock.slept {
+            return most;
+        }
+        let now = self.cycles();
+        let first = warps.iter().map(|w| w.wake).filter(|&wake| wake > now).min();
+        first.map_or(most, |wake| (wake - now).clamp(64, most.into()) as u32)
+    }
+
     /// Moves the SM's clock forward until it shows at least `cycles`.
     pub(crate) fn catch_up(&mut self, cycles: u64) {
         self.clock.pass(cycles.saturating_sub(self.cycles()));

@@ -172,15 +172,45 @@ impl Warp {
         self.groups().iter().filter(|g| g.wait == wait).fold(0, |mask, g| mask | g.mask)
     }
 
-    /// Completes CTA barrier `n`: its lanes continue after their BAR.
-    pub(crate) fn release(&mut self, n: u8) {
-        // Mostly all lanes of the warp wait there, and nobody else has to be looked at.
-        if let [Group { wait: Wait::Cta(at), pc, mask, alone, .. }] = *self.groups()
-            && (at, self.active, self.recheck) == (n, 0, false)
-        {
-            (self.count, self.active, self.pc, self.alone, self.switch_at) = (0, mask, pc + 1, alone, u32::MAX);
-            return;
+    /// Lets the lanes in `mask` wait at CTA barrier `n`, to which they come at `pc`, if they are the whole warp. Then nobody else has to be
+    /// looked at. Returns whether they are.
+    #[inline(always)]
+    pub(crate) fn stops_at(&mut self, n: u8, mask: u32, pc: u32) -> bool {
+        if (self.count, self.recheck, mask) != (0, false, self.live) {
+            return false;
         }
+        self.groups[0] = Group { mask, pc, wait: Wait::Cta(n), alone: false };
+        (self.count, self.active, self.pc, self.alone, self.switch_at) = (1, 0, pc + 1, false, u32::MAX);
+        true
+    }
+
+    /// The CTA barrier at which all lanes wait that have not exited, if they came there together.
+    #[inline(always)]
+    pub(crate) fn stopped_at(&self) -> Option<u8> {
+        match self.groups[0] {
+            Group { wait: Wait::Cta(n), mask, .. }
+                if (self.count, self.active, self.recheck, mask) == (1, 0, false, self.live) =>
+            {
+                Some(n)
+            }
+            _ => None,
+        }
+    }
+
+    /// Lets the lanes continue that [`Self::stopped_at`] has found.
+    #[inline(always)]
+    fn start_again(&mut self) {
+        let Group { mask, pc, .. } = self.groups[0];
+        (self.count, self.active, self.pc, self.alone, self.switch_at) = (0, mask, pc + 1, false, u32::MAX);
+    }
+
+    /// Completes CTA barrier `n`: its lanes continue after their BAR.
+    #[inline(always)]
+    pub(crate) fn release(&mut self, n: u8) {
+        if self.stopped_at() == Some(n) { self.start_again() } else { self.release_groups(n) }
+    }
+
+    fn release_groups(&mut self, n: u8) {
         for g in self.groups[..self.count].iter_mut().filter(|g| g.wait == Wait::Cta(n)) {
             *g = Group { wait: Wait::Turn, pc: g.pc + 1, ..*g };
         }

@@ -29,6 +29,7 @@ pub(crate) enum Stop {
 /// # Safety
 /// `code` is the image that the warp's arrays belong to. The warp has a running group. The host has the instruction set
 /// of [`super::host`].
+#[inline(always)]
 pub(crate) unsafe fn run(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32) -> Stop {
     #[cfg(target_arch = "x86_64")]
     if super::host::avx2() {
@@ -130,6 +131,10 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execut
                     // SAFETY: the same holds as for the first call of the handler.
                     flow = unsafe { u.run.of(exec)(w, env, u, exec) };
                     env.counts.with_current = false;
+                }
+                Flow::Wait => {
+                    env.memory.known.forget();
+                    break 'run Stop::Blocked;
                 }
                 Flow::Pause => {
                     w.pc = pc;

@@ -18,6 +18,8 @@ pub enum Flow {
     Fault,
     /// The next instruction follows, but other warps run first, because the lanes wait for something.
     Pause,
+    /// All lanes of the warp wait at a CTA barrier, and have nothing else to do.
+    Wait,
     /// Nothing was done yet. The instructions so far are counted, this one included, and the handler is called again.
     Count,
     /// Continue behind the next `Outcome::together` instructions, which were executed together with this one.

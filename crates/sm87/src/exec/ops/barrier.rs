@@ -61,6 +61,12 @@ fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     Flow::Jump
 }
 
+/// BAR.SYNC of all threads at a barrier that the instruction names.
+fn sync(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    env.barriers.name(u.imm as usize, 0);
+    if w.stops_at(u.imm as u8, exec, u.at) { Flow::Wait } else { bar(w, env, u, exec) }
+}
+
 pub(crate) fn bar_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mode = l.bits(77, 2);
     if mode == 3 {
@@ -77,7 +83,8 @@ pub(crate) fn bar_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         4 => (l.reg(32, 1), COUNT_REG),
         _ => (Src::reg(255), 0),
     };
-    Ok(Uop { a, imm: l.bits(54, 4), mods, ps: l.ps(), aux, ..l.uop(Handlers::all(bar)) })
+    let run = Handlers::all(if (mods, aux) == (0, 0) { sync } else { bar });
+    Ok(Uop { a, imm: l.bits(54, 4), mods, ps: l.ps(), aux, ..l.uop(run) })
 }
 
 fn result(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
