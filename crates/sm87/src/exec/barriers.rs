@@ -84,28 +84,34 @@ impl Barriers {
         self.complete_one(warps) || self.complete_all(warps)
     }
 
-    /// Does so where all warps wait as a whole at one barrier of all threads, which is the usual case.
+    /// Does so where all warps wait as a whole at one barrier of all threads, which is the usual case. No other barrier is complete then,
+    /// unless warps have arrived at one without waiting there.
     #[inline(always)]
     fn complete_one(&mut self, warps: &mut [Warp]) -> bool {
         let Some(n) = warps.first().and_then(Warp::stopped_at) else { return false };
-        let barrier = &mut self.all[usize::from(n)];
-        if barrier.count != 0 || !warps.iter().all(|w| w.stopped_at() == Some(n)) {
+        let is_usual = self.all[usize::from(n)].count == 0 && !self.news;
+        if !is_usual || !warps.iter().all(|w| w.stopped_at() == Some(n)) {
             return false;
         }
-        let result = barrier.result();
-        *barrier = Barrier::default();
-        self.news = false;
+        self.finish(n, warps.iter_mut());
+        true
+    }
+
+    /// Ends the use of a barrier. The warps that wait at it continue.
+    #[inline(always)]
+    fn finish<'w>(&mut self, n: u8, warps: impl Iterator<Item = &'w mut Warp>) {
+        let result = std::mem::take(&mut self.all[usize::from(n)]).result();
         for w in warps {
             w.reduction = result;
             w.release(n);
         }
-        true
     }
 
+    /// Does so at each barrier.
     fn complete_all(&mut self, warps: &mut [Warp]) -> bool {
         let mut moved = std::mem::take(&mut self.news);
         for n in lanes(self.named).map(|n| n as u8) {
-            let barrier = &mut self.all[usize::from(n)];
+            let barrier = self.all[usize::from(n)];
             if !barrier.used {
                 continue;
             }
@@ -118,14 +124,29 @@ impl Barriers {
             if !barrier.is_complete(waiting, alive) {
                 continue;
             }
-            let result = barrier.result();
-            *barrier = Barrier::default();
-            for w in warps.iter_mut().filter(|w| here(w)) {
-                w.reduction = result;
-                w.release(n);
-            }
+            self.finish(n, warps.iter_mut().filter(|w| here(w)));
             moved = true;
         }
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_barrier_to_which_warps_only_arrive_is_complete_while_all_wait_at_another() {
+        let (mut barriers, mut warps) = (Barriers::default(), [0, 1].map(Warp::new));
+        barriers.name(1, 64);
+        barriers.name(0, 0);
+        for w in &mut warps {
+            (w.live, w.active) = (u32::MAX, u32::MAX);
+            barriers.arrive(1);
+            assert!(w.stops_at(0, u32::MAX, 5));
+        }
+        assert!(barriers.complete(&mut warps));
+        assert!(!barriers.is_in_use(0) && !barriers.is_in_use(1));
+        assert!(warps.iter().all(|w| (w.active, w.pc) == (u32::MAX, 6)));
     }
 }
