@@ -136,7 +136,8 @@ fn take_turns(
     turn: u64,
 ) -> End {
     let begun = env.counts.stats.warp_instructions;
-    let mut reported = begun;
+    // Nothing is executed before the supervisor was asked once.
+    let (mut reported, mut least) = (begun, 0);
     let (mut idle, mut timed) = (0, false);
     loop {
         let (mut moved, mut busy, mut sleeping) = (false, false, false);
@@ -146,8 +147,8 @@ fn take_turns(
             while env.lets_run(&store.warps[i]) {
                 moved = true;
                 let issued = env.counts.stats.warp_instructions - reported;
-                if issued >= REPORT {
-                    reported += issued;
+                if issued >= least {
+                    (reported, least) = (reported + issued, REPORT);
                     if let Err(why) = supervisor.poll(issued) {
                         return End::Stopped(why, env.pc(store.warps[i].pc));
                     }

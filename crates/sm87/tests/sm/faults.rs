@@ -183,6 +183,17 @@ fn endless_loops_end() {
     assert!(text.contains("cancelled"), "{text}");
 }
 
+#[test]
+fn a_launch_that_is_cancelled_before_it_begins_executes_nothing() {
+    let mut gpu = Gpu::default();
+    let buffer = gpu.upload(&[7u32; 64]);
+    let mut launch = provoke(&mut gpu, 0, 0, Arg::Ptr(&buffer));
+    launch.limits.cancel = Some(Arc::new(AtomicBool::new(true)));
+    let SmFault::Hang { text, .. } = outcome(&launch) else { panic!("no hang") };
+    assert!(text.contains("cancelled"), "{text}");
+    assert_eq!(buffer.read::<u32>(64), [7; 64]);
+}
+
 /// Each CTA ends before its first slice does. The number of CTAs that run is limited all the same.
 #[test]
 fn endlessly_many_short_ctas_end() {
