@@ -173,7 +173,7 @@ fn take_turns(
                     Ok(_) => busy = true,
                     Err(mut fault) => {
                         fault.happened_at(site(env, &store.warps[i], &fault));
-                        return End::Failed(aftermath(env, store, image, i, *fault));
+                        return End::Failed(aftermath(env, store, image, i, fault));
                     }
                 }
             }
@@ -228,7 +228,7 @@ fn open(env: &mut Env<'_>, store: &mut Warps, i: usize) {
 }
 
 /// Gives a warp a slice. If the warp reaches code that is not decoded, this decodes it.
-fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usize) -> Result<Stop, Box<SmFault>> {
+fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usize) -> Result<Stop, SmFault> {
     if store.warps[i].opens {
         open(env, store, i);
         if store.warps[i].done() {
@@ -240,7 +240,7 @@ fn advance(env: &mut Env<'_>, store: &mut Warps, image: &mut Arc<Image>, i: usiz
     let stop = slice(env, &mut store.warps[i], image, length);
     match stop {
         Stop::Extend => {
-            extend(env, store).map_err(Box::new)?;
+            extend(env, store)?;
             *image = env.image.clone();
         }
         Stop::Fault => return Err(fault(env)),
@@ -308,11 +308,8 @@ fn aftermath(
     fault
 }
 
-fn fault(env: &mut Env<'_>) -> Box<SmFault> {
-    env.outcome
-        .fault
-        .take()
-        .unwrap_or_else(|| Box::new(SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }))
+fn fault(env: &mut Env<'_>) -> SmFault {
+    env.outcome.fault.take().map_or_else(|| SmFault::Hang { pc: 0, text: "fault without a record".to_owned() }, |f| *f)
 }
 
 /// Puts the warps of the CTA that `env` describes at the entry point. `drawn` decides about turns, if the schedule is not the usual one.

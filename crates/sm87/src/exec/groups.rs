@@ -197,17 +197,14 @@ impl Warp {
         }
     }
 
-    /// Lets the lanes continue that [`Self::stopped_at`] has found.
-    #[inline(always)]
-    fn start_again(&mut self) {
-        let Group { mask, pc, .. } = self.groups[0];
-        (self.count, self.active, self.pc, self.alone, self.switch_at) = (0, mask, pc + 1, false, u32::MAX);
-    }
-
     /// Completes CTA barrier `n`: its lanes continue after their BAR.
     #[inline(always)]
     pub(crate) fn release(&mut self, n: u8) {
-        if self.stopped_at() == Some(n) { self.start_again() } else { self.release_groups(n) }
+        if self.stopped_at() != Some(n) {
+            return self.release_groups(n);
+        }
+        let Group { mask, pc, .. } = self.groups[0];
+        (self.count, self.active, self.pc, self.alone, self.switch_at) = (0, mask, pc + 1, false, u32::MAX);
     }
 
     fn release_groups(&mut self, n: u8) {

@@ -55,7 +55,15 @@ fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     if u.mods & MODE == 2 {
         barrier.reduce(u.mods >> REDUCE & 3, w.pred(u.ps), exec);
     }
-    w.park(exec, u.at, Wait::Cta(n as u8));
+    wait(w, u, exec, n as u8)
+}
+
+/// Lets lanes wait at a barrier.
+fn wait(w: &mut Warp, u: &Uop, exec: u32, n: u8) -> Flow {
+    if w.stops_at(n, exec, u.at) {
+        return Flow::Wait;
+    }
+    w.park(exec, u.at, Wait::Cta(n));
     w.pc = u.at + 1;
     w.settle();
     Flow::Jump
@@ -64,7 +72,7 @@ fn bar(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 /// BAR.SYNC of all threads at a barrier that the instruction names.
 fn sync(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     env.barriers.name(u.imm as usize, 0);
-    if w.stops_at(u.imm as u8, exec, u.at) { Flow::Wait } else { bar(w, env, u, exec) }
+    wait(w, u, exec, u.imm as u8)
 }
 
 pub(crate) fn bar_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {

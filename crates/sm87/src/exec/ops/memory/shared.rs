@@ -86,13 +86,15 @@ impl<const STORE: bool> Whole for SharedWords<STORE> {
     }
 }
 
-/// The handlers of an access of a word.
-fn words<const STORE: bool>() -> Handlers {
-    Handlers { full: alu::whole::<SharedWords<STORE>>().full, ..alu::whole::<SharedAccess<4, STORE>>() }
+/// The handlers of an access of a word with these `mods`.
+fn words<const STORE: bool>(mods: u32) -> Handlers {
+    let any = alu::whole::<SharedAccess<4, STORE>>();
+    // The short path does not shift addresses.
+    if mods >> SCALE == 0 { Handlers { full: alu::whole::<SharedWords<STORE>>().full, ..any } } else { any }
 }
 
-/// The words of all 32 lanes, if each lane's follows that of the lane before. Most programs use shared memory so, and then it is not kept how
-/// the lanes lie.
+/// The words of all 32 lanes, if each lane's follows that of the lane before, and the address register is not shifted. Most programs use
+/// shared memory so, and then it is not kept how the lanes lie.
 #[inline(always)]
 fn row<V: Simd>(w: &Warp, memory: &mut Memory<'_>, u: &Uop) -> Option<*mut [u32; 32]> {
     let lanes = w.src(u.a);
@@ -107,10 +109,10 @@ fn row<V: Simd>(w: &Warp, memory: &mut Memory<'_>, u: &Uop) -> Option<*mut [u32;
         i += V::LANES;
     }
     let at = first.wrapping_add(offset(w, u));
-    if gap.any() || at & 3 != 0 || u.mods >> SCALE != 0 {
+    if gap.any() || at & 3 != 0 {
         return None;
     }
-    memory.shared.get(at, 128).map(<*mut u8>::cast)
+    memory.shared.get(at, size_of::<[u32; 32]>() as u32).map(<*mut u8>::cast)
 }
 
 struct SharedAccess<const SIZE: u32, const STORE: bool>;
@@ -165,7 +167,7 @@ pub(crate) fn store(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let run = match size {
         0 | 1 => alu::whole::<SharedAccess<0, true>>(),
         2 | 3 => alu::whole::<SharedAccess<2, true>>(),
-        4 => words::<true>(),
+        4 => words::<true>(mods),
         5 => alu::whole::<SharedAccess<5, true>>(),
         _ => alu::whole::<SharedAccess<6, true>>(),
     };
@@ -181,7 +183,7 @@ pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         1 => alu::whole::<SharedAccess<1, false>>(),
         2 => alu::whole::<SharedAccess<2, false>>(),
         3 => alu::whole::<SharedAccess<3, false>>(),
-        4 => words::<false>(),
+        4 => words::<false>(mods),
         5 => alu::whole::<SharedAccess<5, false>>(),
         _ => alu::whole::<SharedAccess<6, false>>(),
     };
