@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import functools
 import importlib.util
+import os
 import pathlib
 import typing
 
@@ -20,6 +21,8 @@ PLACES = {"12": ("cuda_nvrtc/lib/libnvrtc.so.12", "cuda_runtime/include", "cuda_
 NVFATBIN = {"12": "nvfatbin/lib/libnvfatbin.so.12", "13": "cu13/lib/libnvfatbin.so.13"}
 # A way to compile: the compiler, and its options.
 WAYS = {"12": ("12",), "12-debug": ("12", "--device-debug"), "13": ("13",), "13-debug": ("13", "--device-debug")}
+# Those that the tests use: each compiler, and each set of options. `make test-ways` asks for all.
+TRIED = tuple(WAYS) if os.environ.get("TEGRARM_TEST_WAYS") == "all" else ("12", "13-debug")
 
 
 def installed(path):

@@ -32,7 +32,7 @@ def cut(kind: str, values: tuple[float, ...]) -> list[int]:
 CASES = {f"of_{count}_from_{pad}": (VALUES[:count], pad) for count, pad in itertools.product((2, 3, 5, 8), (0, 1))}
 
 
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 @pytest.mark.parametrize("kind", ["bf16", "f16"])
 def test_constants_that_share_a_register_are_converted(gpu, kind, way):
     code = cuda.compiled("".join(source(kind, name, *case) for name, case in CASES.items()), way)

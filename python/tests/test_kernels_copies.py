@@ -65,7 +65,7 @@ def sizes_of(how, size):
     return numpy.where(numpy.arange(THREADS) % 3, 0, size).astype(numpy.int32) if how != "all" else numpy.full(THREADS, size, numpy.int32)
 
 
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 @pytest.mark.parametrize(("cache", "size"), FORMS)
 def test_every_form(gpu, way, cache, size):
     data = numpy.random.default_rng(size).integers(1, 256, 4096, numpy.uint8)
@@ -235,7 +235,7 @@ extern "C" __global__ void roles4(const int *in, int *out, int tiles, int produc
 """
 
 
-@pytest.fixture(params=cuda.WAYS)
+@pytest.fixture(params=cuda.TRIED)
 def built(request, gpu):
     return lambda name: gpu.kernel(cuda.compiled(BUILT_ON_IT, request.param, "--define-macro=NDEBUG"), name)
 

@@ -135,7 +135,7 @@ extern "C" __global__ void locked(int *out) {
 """
 
 
-@pytest.fixture(params=cuda.WAYS)
+@pytest.fixture(params=cuda.TRIED)
 def kernel(request, gpu):
     return lambda name: gpu.kernel(cuda.compiled(SOURCE, request.param), name)
 

@@ -204,7 +204,7 @@ def reference(tmp_path_factory):
 
 @pytest.mark.parametrize("how", CALLS)
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 def test_every_lane_computes_what_a_thread_does(gpu, reference, way, name, how):
     values = numpy.random.default_rng(7).integers(0, 1 << 20, N).astype(numpy.int32)
     values[:64] = numpy.arange(64)

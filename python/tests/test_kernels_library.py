@@ -15,7 +15,7 @@ from tegrarm.rm import RmError
 RESET_REQUIRED = 0x62
 
 
-@pytest.fixture(params=cuda.WAYS)
+@pytest.fixture(params=cuda.TRIED)
 def way(request):
     return request.param
 

@@ -45,7 +45,7 @@ def wanted(values, i, threads=32):
     return h.astype(numpy.uint32)
 
 
-@pytest.fixture(params=cuda.WAYS)
+@pytest.fixture(params=cuda.TRIED)
 def way(request):
     return request.param
 

@@ -28,7 +28,7 @@ SPACES = {"global": "int *lock = memory, *count = memory + 2;",
 
 # What is not compiled with --device-debug: libcu++ asserts, and the module then asks for a function that no library has here.
 ASSERTING = ("libcu++", "libcu", "wait")
-WAYS = [(way, name) for way in cuda.WAYS for name in [*LOCKS, "volatile", "atomic", "libcu", "wait"]
+WAYS = [(way, name) for way in cuda.TRIED for name in [*LOCKS, "volatile", "atomic", "libcu", "wait"]
         if not (way.endswith("debug") and name in ASSERTING)]
 
 
@@ -57,7 +57,7 @@ HANDOFF = """extern "C" __global__ void k(volatile int *cells, int *out) {
 
 
 @pytest.mark.parametrize("nap", ["", "__nanosleep(50)"])
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 def test_values_are_handed_on_from_thread_to_thread(gpu, way, nap):
     for block, grid in ((32, 1), (128, 1), (32, 20), (64, 5)):
         n = block * grid
@@ -150,7 +150,7 @@ extern "C" __global__ void k(const int *in, int *out, volatile unsigned long lon
 }"""
 
 
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 def test_decoupled_look_back(gpu, way):
     n = 500 * 96
     values, out = numpy.random.default_rng(3).integers(-99, 99, n).astype(numpy.int32), numpy.zeros(n, numpy.int32)
@@ -180,7 +180,7 @@ extern "C" __global__ void k(volatile int *queue, volatile int *put, volatile in
 }"""
 
 
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 def test_producers_and_consumers(gpu, way):
     pairs, items = 24, 200
     queue, put, taken, out = (numpy.zeros(n * pairs, numpy.int32) for n in (4, 1, 1, 1))
@@ -216,7 +216,7 @@ extern "C" __global__ void k(long long *out, int loops, int nap) {
 }"""
 
 
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 def test_clocks_pass_with_instructions(gpu, way):
     seen = []
     for _ in range(2):
@@ -258,7 +258,7 @@ extern "C" __global__ void k(int rounds, int *out) {
 
 
 @pytest.mark.parametrize("nap", ["", "__nanosleep(50);", "__nanosleep(2000);"])
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 def test_groups_of_lanes_in_several_warps_take_one_lock(gpu, way, nap):
     """Groups of a warp spin or sleep until a third group of the same warp, which has a higher pc, releases the lock."""
     for grid, block in ((1, 64), (1, 128), (3, 96)):

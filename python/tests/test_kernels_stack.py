@@ -48,7 +48,7 @@ def opened():
         device.close()
 
 
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 def test_a_kernel_that_recurses_has_cudas_1024_bytes(opened, way):
     """NVRTC 12.9 says that such a kernel needs no stack. Other versions say that its stack is unknown. Both get the default."""
     gpu = opened()
@@ -56,7 +56,7 @@ def test_a_kernel_that_recurses_has_cudas_1024_bytes(opened, way):
     run(gpu, way, 15)  # frames of at most 64 bytes
 
 
-@pytest.mark.parametrize("way", cuda.WAYS)
+@pytest.mark.parametrize("way", cuda.TRIED)
 def test_deeper_recursion_needs_the_limit(opened, way):
     # Code for debuggers looks at its stack pointer itself, and traps.
     why = "BPT.TRAP.*stopped by a trap" if way.endswith("debug") else "out of range of shared or local memory"

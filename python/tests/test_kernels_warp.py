@@ -8,7 +8,7 @@ WARPS = 4
 LANES = numpy.arange(32)
 
 
-@pytest.fixture(scope="module", params=cuda.WAYS)
+@pytest.fixture(scope="module", params=cuda.TRIED)
 def way(request):
     return request.param
 
