@@ -43,6 +43,16 @@ impl Barrier {
     }
 }
 
+/// What happened at the barriers of a CTA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Completed {
+    None,
+    /// Warps go on, or have arrived.
+    Some,
+    /// All warps go on with all of their lanes together.
+    One,
+}
+
 /// All barriers of a CTA.
 #[derive(Default)]
 pub(crate) struct Barriers {
@@ -78,10 +88,13 @@ impl Barriers {
         lanes(std::mem::take(&mut self.named)).for_each(|n| self.all[n as usize] = Barrier::default());
     }
 
-    /// Lets the warps continue that wait at barriers to which all have come. Returns whether something happened at a barrier.
+    /// Lets the warps continue that wait at barriers to which all have come. Returns what happened.
     #[inline(always)]
-    pub(crate) fn complete(&mut self, warps: &mut [Warp]) -> bool {
-        self.complete_one(warps) || self.complete_all(warps)
+    pub(crate) fn complete(&mut self, warps: &mut [Warp]) -> Completed {
+        if self.complete_one(warps) {
+            return Completed::One;
+        }
+        if self.complete_all(warps) { Completed::Some } else { Completed::None }
     }
 
     /// Does so where all warps wait as a whole at one barrier of all threads, which is the usual case. No other barrier is complete then,
@@ -97,10 +110,16 @@ impl Barriers {
         true
     }
 
-    /// Ends the use of a barrier. The warps that wait at it continue.
+    /// Ends the use of a barrier. Returns its reduction, which the warps get that waited at it.
+    #[inline(always)]
+    pub(crate) fn end(&mut self, n: u8) -> u32 {
+        std::mem::take(&mut self.all[usize::from(n)]).result()
+    }
+
+    /// Does so, and lets the warps continue.
     #[inline(always)]
     fn finish<'w>(&mut self, n: u8, warps: impl Iterator<Item = &'w mut Warp>) {
-        let result = std::mem::take(&mut self.all[usize::from(n)]).result();
+        let result = self.end(n);
         for w in warps {
             w.reduction = result;
             w.release(n);
@@ -145,7 +164,7 @@ mod tests {
             barriers.arrive(1);
             assert!(w.stops_at(0, u32::MAX, 5));
         }
-        assert!(barriers.complete(&mut warps));
+        assert_eq!(barriers.complete(&mut warps), Completed::Some);
         assert!(!barriers.is_in_use(0) && !barriers.is_in_use(1));
         assert!(warps.iter().all(|w| (w.active, w.pc) == (u32::MAX, 6)));
     }

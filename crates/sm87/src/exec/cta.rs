@@ -1,11 +1,13 @@
 //! A CTA: its warps take turns until all have exited.
 #![allow(unsafe_code)]
 
+use super::barriers::Completed;
 use super::env::Env;
 use super::groups::Wait;
 use super::image::Image;
 use super::interp::{self, Stop};
 use super::opening::{self, Opening};
+use super::rounds;
 use super::rows::{self, Row, rows_per_warp};
 use super::schedule::{Drawn, Order};
 use super::template::{self, Template};
@@ -108,6 +110,26 @@ pub(crate) enum Interrupt {
     Budget,
 }
 
+/// What the supervisor was told. It is asked once before anything is executed.
+struct Reports {
+    /// The instructions that it knows of, and how many more are worth a report.
+    reported: u64,
+    least: u64,
+}
+
+impl Reports {
+    /// Tells the supervisor of the instructions that were executed, if they are enough.
+    #[inline(always)]
+    fn report(&mut self, env: &Env<'_>, supervisor: &dyn Supervisor) -> Result<(), Interrupt> {
+        let issued = env.counts.stats.warp_instructions - self.reported;
+        if issued < self.least {
+            return Ok(());
+        }
+        *self = Reports { reported: self.reported + issued, least: REPORT };
+        supervisor.poll(issued)
+    }
+}
+
 /// How a CTA ended, or why it stopped for now.
 pub(crate) enum End {
     Done,
@@ -136,8 +158,7 @@ fn take_turns(
     turn: u64,
 ) -> End {
     let begun = env.counts.stats.warp_instructions;
-    // Nothing is executed before the supervisor was asked once.
-    let (mut reported, mut least) = (begun, 0);
+    let mut reports = Reports { reported: begun, least: 0 };
     let (mut idle, mut timed) = (0, false);
     loop {
         let (mut moved, mut busy, mut sleeping) = (false, false, false);
@@ -146,12 +167,8 @@ fn take_turns(
             let i = order.map_or(n, |order| order.at(n as u64) as usize);
             while env.lets_run(&store.warps[i]) {
                 moved = true;
-                let issued = env.counts.stats.warp_instructions - reported;
-                if issued >= least {
-                    (reported, least) = (reported + issued, REPORT);
-                    if let Err(why) = supervisor.poll(issued) {
-                        return End::Stopped(why, env.pc(store.warps[i].pc));
-                    }
+                if let Err(why) = reports.report(env, supervisor) {
+                    return End::Stopped(why, env.pc(store.warps[i].pc));
                 }
                 match advance(env, store, image, i) {
                     Ok(Stop::Slice) => {
@@ -178,12 +195,21 @@ fn take_turns(
                 }
             }
         }
-        busy |= env.barriers.complete(&mut store.warps);
+        let completed = env.barriers.complete(&mut store.warps);
+        busy |= completed != Completed::None;
+        let mut goes_on = completed == Completed::One && store.drawn.is_none() && rounds::fit(env, image);
+        while goes_on && env.counts.stats.warp_instructions - begun < turn {
+            if let Err(why) = reports.report(env, supervisor) {
+                return End::Stopped(why, store.pc(env));
+            }
+            // SAFETY: `start` and `extend` give every warp the arrays of `env.image`, which is `image`.
+            goes_on = unsafe { rounds::run(env, &mut store.warps, image) };
+        }
         if !moved && !busy {
             sleeping = env.wake_up(&store.warps);
         }
         moved |= busy || sleeping;
-        let rest = env.counts.stats.warp_instructions - reported;
+        let rest = env.counts.stats.warp_instructions - reports.reported;
         if store.warps.iter().all(Warp::done) {
             // The grid's budget also counts the instructions of many short CTAs.
             return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.launch().code), |()| End::Done);
@@ -212,8 +238,7 @@ fn take_turns(
     }
 }
 
-/// In every warp, lets lanes continue that wait only for each other ([`Warp::unlock`]). Returns whether any warp had
-/// such lanes.
+/// In every warp, lets lanes continue that wait only for each other ([`Warp::unlock`]). Returns whether any had such lanes.
 fn unlock(warps: &mut [Warp]) -> bool {
     warps.iter_mut().filter_map(|w| w.unlock().then_some(())).count() > 0
 }
@@ -463,9 +488,8 @@ fn stuck(env: &Env<'_>, warps: &[Warp]) -> SmFault {
     let mut text = format!("CTA ({x}, {y}, {z})");
     for (number, w) in warps.iter().enumerate() {
         for group in w.groups() {
-            let (mask, at) = (group.mask, env.pc(group.pc));
-            let what = waits_for(group.wait);
-            let _ = write!(text, ", warp {number}: lanes {mask:#010x} of {:#010x} wait {what} at pc {at:#x}", w.live);
+            let (mask, at, wait) = (group.mask, env.pc(group.pc), group.wait);
+            let _ = write!(text, ", warp {number}: lanes {mask:#010x} of {:#010x} wait {wait} at pc {at:#x}", w.live);
         }
     }
     let gone: Vec<String> = warps.iter().filter(|w| w.done()).map(|w| w.index.to_string()).collect();
@@ -473,13 +497,4 @@ fn stuck(env: &Env<'_>, warps: &[Warp]) -> SmFault {
         let _ = write!(text, "; of {} warps, these have exited: {}", warps.len(), gone.join(", "));
     }
     SmFault::Hang { pc, text }
-}
-
-fn waits_for(wait: Wait) -> String {
-    match wait {
-        Wait::Turn => "for their turn".to_owned(),
-        Wait::Converge(_) => "at BSYNC for lanes that never come".to_owned(),
-        Wait::Lanes(want) | Wait::Alone(want) => format!("at WARPSYNC for lanes {want:#010x}"),
-        Wait::Cta(n) => format!("at barrier {n} for warps or lanes that never come"),
-    }
 }

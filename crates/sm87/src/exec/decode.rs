@@ -328,9 +328,5 @@ fn misaligned(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
 }
 
 #[cfg(test)]
-#[path = "tests/chains.rs"]
-mod chained;
-
-#[cfg(test)]
-#[path = "tests/image.rs"]
+#[path = "tests/decode.rs"]
 mod tests;

@@ -13,6 +13,7 @@
 
 use super::rows::Src;
 use super::warp::{Warp, lanes};
+use std::fmt;
 
 /// What a group waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,18 @@ pub enum Wait {
     Alone(u32),
     /// The group is at a BAR and waits for the other warps at CTA barrier `n`.
     Cta(u8),
+}
+
+/// What follows the word "wait" in a sentence.
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Wait::Turn => f.write_str("for their turn"),
+            Wait::Converge(_) => f.write_str("at BSYNC for lanes that never come"),
+            Wait::Lanes(want) | Wait::Alone(want) => write!(f, "at WARPSYNC for lanes {want:#010x}"),
+            Wait::Cta(n) => write!(f, "at barrier {n} for warps or lanes that never come"),
+        }
+    }
 }
 
 /// Lanes that are at the same instruction.
@@ -195,6 +208,11 @@ impl Warp {
             }
             _ => None,
         }
+    }
+
+    /// Whether all lanes that have not exited run together.
+    pub(crate) fn is_whole(&self) -> bool {
+        (self.count, self.recheck, self.alone, self.active) == (0, false, false, self.live) && self.active != 0
     }
 
     /// Completes CTA barrier `n`: its lanes continue after their BAR.

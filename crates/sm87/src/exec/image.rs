@@ -184,6 +184,11 @@ impl Image {
         self.timed
     }
 
+    /// Whether a program may wait in a loop for a change of memory.
+    pub(super) fn polls(&self) -> bool {
+        !self.watched.is_empty()
+    }
+
     /// Whether lanes read registers of other lanes.
     pub(crate) fn reads_across(&self) -> bool {
         self.across != Rows::default()

@@ -199,7 +199,7 @@ pub(crate) fn count_ahead(w: &mut Warp, env: &mut Env<'_>) -> u32 {
 
 /// Adds issued instructions to the counts.
 #[inline]
-fn count(w: &mut Warp, counts: &mut Counts, issued: u64) {
+pub(super) fn count(w: &mut Warp, counts: &mut Counts, issued: u64) {
     w.issued += issued;
     counts.stats.warp_instructions += issued;
 }

@@ -10,6 +10,7 @@
 //!   decode    a program found and decoded     image   what comes of it: micro-ops, immediates     lower   operands of a micro-op
 //!   places    where the code of a program is, which may be far apart
 //!   runs, straight   instructions that are executed together      chains, known   loads that know of each other
+//!   rounds         all warps go from one barrier to the next
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
 //!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
 //!   schedule       other orders of CTAs and warps
@@ -54,6 +55,7 @@ mod places;
 mod poll;
 mod programs;
 pub(crate) mod record;
+mod rounds;
 pub(crate) mod rows;
 mod runs;
 mod schedule;

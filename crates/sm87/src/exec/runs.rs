@@ -14,17 +14,32 @@ pub(crate) struct Run {
     pub adding: u8,
     /// The number of loads of one chain at the beginning of these. Each loads the word that follows the word of the load before.
     pub loading: u8,
-    /// Whether the instruction has no guard, and is not one of several that are executed in one loop.
-    pub simple: bool,
+    /// What the interpreter does there.
+    pub step: Step,
     /// Whether this and the next instruction are such FFMA, have the same first factor, and this one does not write it.
     pub shares: bool,
     /// If this and the next instruction are such FADD: [`FIRST`] if the first source of the next one is the result of this one, and
     /// [`SECOND`] if the second is.
     pub passes: u8,
-    /// Whether a piece of machine code begins here (`super::translate`), whose number stands in the place of the operands.
-    pub native: bool,
-    /// The operands of an FFMA or FADD without modifiers.
+    /// The operands of an FFMA or FADD without modifiers, or the number of a piece.
     pub offsets: Offsets,
+}
+
+/// What the interpreter does at an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Step {
+    /// It looks at the guard, and whether several instructions are executed in one loop. Without a run it does whatever the handler says.
+    #[default]
+    Usual,
+    /// It executes the handler, because there is neither a guard nor such a loop.
+    Simple,
+    /// It executes a piece of machine code that begins here (`super::translate`).
+    Piece,
+    /// It lets the warp wait: a BAR.SYNC of all threads, without a guard, which ends a run ([`super::rounds`]).
+    Barrier,
+    /// It lets lanes go to the place that `imm` says: a BRA, which ends a run, too.
+    Branch,
 }
 
 /// The bits of [`Run::passes`].
@@ -53,8 +68,12 @@ pub(crate) fn parted(runs: &[Run], apart: impl Fn(usize) -> bool) -> Vec<Run> {
         let longer = |old: u8, next: u8| if old > 0 && !alone { next.saturating_add(1) } else { 0 };
         run.multiplying = longer(run.multiplying, next.multiplying);
         run.adding = longer(run.adding, next.adding);
-        // Those that could be executed in one loop have no guard.
-        run.simple |= plain && run.multiplying | run.adding <= 1;
+        run.step = match run.step {
+            // Those that could be executed in one loop have no guard.
+            Step::Usual if plain && run.multiplying | run.adding <= 1 => Step::Simple,
+            Step::Barrier | Step::Branch if alone => Step::Usual,
+            step => step,
+        };
         next = *run;
     }
     out

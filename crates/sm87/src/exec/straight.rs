@@ -4,9 +4,10 @@
 
 use super::env::Env;
 use super::floats;
-use super::ops::{fp32, memory};
-use super::rows::Pred;
-use super::runs::{FIRST, Offsets, Piece, Run, SECOND, Translated};
+use super::ops::{barrier, fp32, memory};
+use super::places::NOWHERE;
+use super::rows::{Pred, Src};
+use super::runs::{FIRST, Offsets, Piece, Run, SECOND, Step, Translated};
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
 use crate::isa::{Op, Row};
@@ -17,30 +18,30 @@ fn offsets(u: &Uop) -> Offsets {
     Offsets { a, b, c, d: u.d.offset() as u16 }
 }
 
+/// Whether a BRA depends on its predicates alone, and `imm` is the place to which it sends lanes. BRA.DIV and BRA.CONV have a source.
+fn is_branch(u: &Uop) -> bool {
+    u.a == Src::reg(255) && u.imm != NOWHERE
+}
+
 /// The run that begins at an instruction, if the run of the next instruction is `next`.
 fn before(u: &Uop, row: &Row, next: Run) -> Run {
     if !row.effects.straight {
-        return Run::default();
+        let step = match row.op {
+            Op::Bar if barrier::is_of_all(u) => Step::Barrier,
+            Op::Bra | Op::BraUniform if is_branch(u) => Step::Branch,
+            _ => Step::Usual,
+        };
+        return Run { step, ..Run::default() };
     }
     let is_plain = u.guard.is_always_true() && fp32::is_plain(u);
     let plain = |wanted: Op, next: u8| if row.op == wanted && is_plain { next.saturating_add(1) } else { 0 };
     let (multiplying, adding) = (plain(Op::Ffma, next.multiplying), plain(Op::Fadd, next.adding));
-    let simple = u.guard.is_always_true() && multiplying | adding <= 1;
+    let step = if u.guard.is_always_true() && multiplying | adding <= 1 { Step::Simple } else { Step::Usual };
     let offsets = if multiplying | adding > 0 { offsets(u) } else { Offsets::default() };
     let shares = multiplying > 1 && offsets.a == next.offsets.a && offsets.a != offsets.d;
     let passed = |source: u16, bit: u8| if adding > 1 && source == offsets.d { bit } else { 0 };
     let passes = passed(next.offsets.a, FIRST) | passed(next.offsets.b, SECOND);
-    Run {
-        straight: next.straight.saturating_add(1),
-        multiplying,
-        adding,
-        loading: 0,
-        simple,
-        shares,
-        passes,
-        native: false,
-        offsets,
-    }
+    Run { straight: next.straight.saturating_add(1), multiplying, adding, loading: 0, step, shares, passes, offsets }
 }
 
 /// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this
@@ -152,7 +153,7 @@ unsafe fn steps<const WIDE: bool, const ALL: bool>(
         unsafe {
             let u = &*code.add(i);
             let run = &*runs.add(i);
-            if run.native {
+            if run.step == Step::Piece {
                 let piece = &*pieces.add(run.offsets.piece());
                 let length = piece.length as usize;
                 if length <= n - i {
@@ -163,7 +164,7 @@ unsafe fn steps<const WIDE: bool, const ALL: bool>(
                     continue;
                 }
             }
-            if run.simple {
+            if run.step == Step::Simple {
                 i += 1;
                 let run = if ALL { u.run.full } else { u.run.of(active) };
                 let flow = run(w, env, u, active);

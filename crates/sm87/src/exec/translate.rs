@@ -8,7 +8,7 @@
 use super::image::Image;
 use super::live::Rows;
 use super::record::Recorder;
-use super::runs::{self, Offsets, Piece, Run, Translated};
+use super::runs::{self, Offsets, Piece, Run, Step, Translated};
 use std::ops::Range;
 
 /// The fewest and the most instructions of a piece.
@@ -96,7 +96,7 @@ fn runs(runs: &[Run], pieces: &[Range<usize>]) -> Vec<Run> {
     let mut out = runs::parted(runs, |at| inside[at]);
     for (n, piece) in pieces.iter().enumerate() {
         let first = &mut out[piece.start];
-        (first.native, first.offsets) = (true, Offsets::of_piece(n));
+        (first.step, first.offsets) = (Step::Piece, Offsets::of_piece(n));
     }
     out
 }

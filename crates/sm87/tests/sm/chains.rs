@@ -132,7 +132,7 @@ proptest! {
 }
 
 /// An observer that chooses nothing. What is observed is executed as it stands, one instruction after another in every CTA.
-struct Nothing;
+pub struct Nothing;
 
 impl Observer for Nothing {
     fn choose(&self, _: &Image, _: &mut Fetch<'_>) -> Chosen {

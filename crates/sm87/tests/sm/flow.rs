@@ -1,9 +1,12 @@
 //! Where lanes go, who waits for whom, and time: rules that show in counts.
 
+use crate::chains::Nothing;
 use crate::kernel;
 use crate::support::{Arg, Gpu};
 use crate::support::{EXIT, program};
-use sm87::{Launch, RunStats, SmFault, run};
+use proptest::prelude::*;
+use sm87::observe::Observer;
+use sm87::{Launch, RunStats, SmFault, run, run_observed};
 
 fn group_of(keys: &[i32], thread: usize) -> Vec<usize> {
     let warp = thread & !31;
@@ -186,5 +189,146 @@ fn every_instruction_of_the_prologue_counts() {
             (3 * 35, 3 * 35 * u64::from(lanes)),
             "{lanes} lanes"
         );
+    }
+}
+
+/// What a loop does that all warps of a CTA execute. R0 is the thread, R1 the turn of the loop, and R2 the thread's place in shared memory.
+#[derive(Clone, Copy, Debug)]
+enum Does {
+    /// BAR.SYNC of all threads, BAR.SYNC of a number of them, or BAR.ARV.
+    Waits(u64, Of),
+    Loads(i64),
+    Stores(i64),
+    /// Four words one after another from a place of each thread's own in global memory, which are loaded together.
+    Gathers,
+    /// Some threads leave out what follows, in one turn or in all.
+    Leaves(Which),
+    /// Some threads exit, or load from where nothing is.
+    Exits(Which),
+    Fails(Which),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Of {
+    All,
+    Threads(u64),
+    Arriving(u64),
+}
+
+/// Threads of which the bits `mask` are `value`, in one turn of the loop, or in all for a turn that there is not.
+#[derive(Clone, Copy, Debug)]
+struct Which {
+    mask: u64,
+    value: u64,
+    turn: u64,
+}
+
+const TURNS: u64 = 6;
+const ADD: u64 = 0x000f_c800_07ff_e000;
+const ISETP_EQ: (u64, u64) = (0x780c, 0x000f_da00_03f0_2270);
+
+impl Which {
+    /// P0 says whether a thread is one of them.
+    fn words(self) -> Vec<(u64, u64)> {
+        let (which, equal) = ((0x7812 | 5 << 16 | self.mask << 32, 0x000f_c800_078e_c0ff), ISETP_EQ);
+        let mut words = vec![which, (equal.0 | 5 << 24 | self.value << 32, equal.1)];
+        if self.turn < TURNS {
+            words.push((equal.0 | 1 << 24 | self.turn << 32, equal.1 ^ 0x0380_0000));
+        }
+        words
+    }
+}
+
+impl Does {
+    fn words(self) -> Vec<(u64, u64)> {
+        let at = |offset: i64| (offset as u64 & 0xff_ffff) << 40;
+        match self {
+            Does::Waits(n, Of::All) => vec![(0x7b1d | n << 54, 0x000f_ec00_0001_0000)],
+            Does::Waits(n, Of::Threads(count)) => vec![(0x7b1d | n << 54 | count << 42, 0x000f_ec00_0001_0000)],
+            Does::Waits(n, Of::Arriving(count)) => vec![(0x7b1d | n << 54 | count << 42, 0x000f_ec00_0001_2000)],
+            Does::Loads(offset) => vec![
+                (0x7984 | 4 << 16 | 2 << 24 | at(offset), 0x000e_2800_0000_0800),
+                (0x7210 | 3 << 16 | 3 << 24 | 4 << 32, ADD | 0xff),
+            ],
+            Does::Stores(offset) => vec![(0x7388 | 2 << 24 | 3 << 32 | at(offset), 0x000f_e800_0000_0800)],
+            Does::Gathers => {
+                let load = |n: u64| (0x7981 | (10 + n) << 16 | 6 << 24 | at(4 * n as i64), 0x000e_a800_0c1e_1900);
+                let sum = (0x7210 | 3 << 16 | 3 << 24 | 10 << 32, ADD | 13); // IADD3 R3, R3, R10, R13
+                (0..4).map(load).chain([sum]).collect()
+            }
+            // The branch leaves out the instruction behind it.
+            Does::Leaves(some) => [some.words(), vec![(0x0947 | 16 << 32, 0x000f_ea00_0380_0000)]].concat(),
+            Does::Exits(some) => [some.words(), vec![(EXIT.0 & !0x7000, EXIT.1)]].concat(),
+            Does::Fails(some) => {
+                [some.words(), vec![(0x0984 | 4 << 16 | 2 << 24 | at(0x7f_fff0), 0x000e_2800_0000_0800)]].concat()
+            }
+        }
+    }
+}
+
+/// Threads run the loop so many times, and store what they found.
+fn in_turns(body: &[Does]) -> crate::support::Kernel {
+    let mut words = vec![
+        (0x7919, 0x000e_2200_0000_2100),                     // S2R R0, SR_TID.X
+        (0x7802 | 1 << 16, 0x000f_e200_0000_0f00),           // MOV R1, 0x0
+        (0x7819 | 2 << 16 | 2 << 32, 0x000f_ca00_0000_06ff), // SHF.L.U32 R2, R0, 0x2, RZ
+        (0x7810 | 3 << 16 | 1 << 32, ADD | 0xff),            // IADD3 R3, R0, 0x1, RZ
+        (0x7388 | 2 << 24 | 3 << 32, 0x000f_e800_0000_0800), // STS [R2], R3
+    ];
+    let place = |each: u64| {
+        let bytes = (0x7802 | 9 << 16 | each << 32, 0x000f_e200_0000_0f00); // MOV R9, bytes of each thread
+        [bytes, (0x7625 | 6 << 16 | (0x160 / 4) << 40, 0x000f_c800_078e_0200 | 9)] // IMAD.WIDE R6, R0, R9, c[0x0][0x160]
+    };
+    words.extend(place(28));
+    let first = words.len();
+    words.extend(body.iter().flat_map(|does| does.words()));
+    words.push((0x7802 | 8 << 16, 0x000f_e200_0000_0f00)); // MOV R8, 0x0, which may be left out
+    words.push((0x7810 | 1 << 16 | 1 << 24 | 1 << 32, ADD | 0xff)); // IADD3 R1, R1, 0x1, RZ
+    words.push((0x780c | 1 << 24 | TURNS << 32, 0x000f_da00_03f0_1270)); // ISETP.LT.AND P0, PT, R1, TURNS, PT
+    let back = -16 * (words.len() + 1 - first) as i64;
+    words.push((0x0947 | (back as u64) << 32, 0x000f_ea00_0383_ffff)); // @P0 BRA
+    words.extend(place(4));
+    words.push((0x7986 | 6 << 24 | 3 << 32, 0x000f_e200_0c10_1904)); // STG.E [R6.64], R3
+    words.push(EXIT);
+    crate::support::Kernel { shared: 1024, ..program(&words) }
+}
+
+fn does(threads: u64) -> impl Strategy<Value = Does> {
+    let of =
+        move |one: u64| prop_oneof![12 => Just(Of::All), 1 => Just(Of::Threads(one)), 1 => Just(Of::Arriving(one))];
+    let some = (prop::sample::select(vec![0u64, 31, 32, 96, 1, 0xff]), 0..4u64, 0..2 * TURNS)
+        .prop_map(|(mask, value, turn)| Which { mask, value: (32 * value) & mask | value & mask & 31, turn });
+    prop_oneof![
+        8 => (prop_oneof![6 => Just(0u64), 1 => 1..3u64], of(threads)).prop_map(|(n, of)| Does::Waits(n, of)),
+        4 => (0..8i64).prop_map(|n| Does::Loads(4 * n)),
+        4 => (0..8i64).prop_map(|n| Does::Stores(4 * n)),
+        1 => Just(Does::Gathers),
+        2 => some.clone().prop_map(Does::Leaves),
+        1 => some.clone().prop_map(Does::Exits),
+        1 => some.prop_map(Does::Fails),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// The engine executes warps that go from one barrier to the next together, but not those that somebody observes.
+    #[test]
+    fn warps_between_barriers_do_what_one_slice_after_another_does(
+        (block, body) in prop::sample::select(vec![32u64, 96, 128, 100, 256])
+            .prop_flat_map(|block| (Just(block), prop::collection::vec(does(block.next_multiple_of(32)), 1..9))),
+    ) {
+        let kernel = in_turns(&body);
+        let outcome = |observers: &[&dyn Observer], translated_after: u64| {
+            let mut gpu = Gpu { threads: 1, ..Gpu::default() };
+            let out = gpu.upload(&(0..2048).collect::<Vec<u32>>());
+            let mut launch = gpu.launch(&kernel, [2, 1, 1], [block as u32, 1, 1], &[Arg::Ptr(&out)]);
+            launch.limits.translated_after = translated_after;
+            let found = run_observed(&launch, observers).map(|stats| [stats.warp_instructions, stats.thread_instructions]);
+            (found.map_err(|stopped| format!("{stopped:?}")), out.read::<u32>(block as usize))
+        };
+        let (wanted, found) = (outcome(&[&Nothing], u64::MAX), outcome(&[], u64::MAX));
+        prop_assert_eq!(&found, &wanted);
+        prop_assert_eq!(outcome(&[], 0), wanted);
     }
 }

@@ -91,8 +91,17 @@ pub(crate) fn bar_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         4 => (l.reg(32, 1), COUNT_REG),
         _ => (Src::reg(255), 0),
     };
-    let run = Handlers::all(if (mods, aux) == (0, 0) { sync } else { bar });
+    let run = Handlers::all(if is_sync(mods, aux) { sync } else { bar });
     Ok(Uop { a, imm: l.bits(54, 4), mods, ps: l.ps(), aux, ..l.uop(run) })
+}
+
+fn is_sync(mods: u32, aux: u16) -> bool {
+    (mods, aux) == (0, 0)
+}
+
+/// Whether a BAR lets all lanes wait at a barrier of all threads. Its number is `imm`.
+pub(crate) fn is_of_all(u: &Uop) -> bool {
+    is_sync(u.mods, u.aux) && u.guard.is_always_true()
 }
 
 fn result(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
