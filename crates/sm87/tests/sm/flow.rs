@@ -197,8 +197,8 @@ fn every_instruction_of_the_prologue_counts() {
 enum Does {
     /// BAR.SYNC of all threads, BAR.SYNC of a number of them, or BAR.ARV.
     Waits(u64, Of),
-    Loads(i64),
-    Stores(i64),
+    Loads(Place),
+    Stores(Place),
     /// Four words one after another from a place of each thread's own in global memory, which are loaded together.
     Gathers,
     /// Some threads leave out what follows, in one turn or in all.
@@ -206,6 +206,13 @@ enum Does {
     /// Some threads exit, or load from where nothing is.
     Exits(Which),
     Fails(Which),
+}
+
+/// The place of a thread's word in shared memory, with an offset: R2, or R0 times four if it is scaled.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    scaled: bool,
+    offset: i64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -240,17 +247,34 @@ impl Which {
 }
 
 impl Does {
+    fn with_the_other_place(self) -> Does {
+        let other = |place: Place| Place { scaled: !place.scaled, ..place };
+        match self {
+            Does::Loads(from) => Does::Loads(other(from)),
+            Does::Stores(to) => Does::Stores(other(to)),
+            does => does,
+        }
+    }
+
     fn words(self) -> Vec<(u64, u64)> {
         let at = |offset: i64| (offset as u64 & 0xff_ffff) << 40;
+        let place = |Place { scaled, offset }| match scaled {
+            true => (at(offset), 0x4800), // [R0.X4+offset]
+            false => (at(offset) | 2 << 24, 0x0800),
+        };
         match self {
             Does::Waits(n, Of::All) => vec![(0x7b1d | n << 54, 0x000f_ec00_0001_0000)],
             Does::Waits(n, Of::Threads(count)) => vec![(0x7b1d | n << 54 | count << 42, 0x000f_ec00_0001_0000)],
             Does::Waits(n, Of::Arriving(count)) => vec![(0x7b1d | n << 54 | count << 42, 0x000f_ec00_0001_2000)],
-            Does::Loads(offset) => vec![
-                (0x7984 | 4 << 16 | 2 << 24 | at(offset), 0x000e_2800_0000_0800),
-                (0x7210 | 3 << 16 | 3 << 24 | 4 << 32, ADD | 0xff),
-            ],
-            Does::Stores(offset) => vec![(0x7388 | 2 << 24 | 3 << 32 | at(offset), 0x000f_e800_0000_0800)],
+            Does::Loads(from) => {
+                let (from, scale) = place(from);
+                let load = (0x7984 | 4 << 16 | from, 0x000e_2800_0000_0000 | scale);
+                vec![load, (0x7210 | 3 << 16 | 3 << 24 | 4 << 32, ADD | 0xff)]
+            }
+            Does::Stores(to) => {
+                let (to, scale) = place(to);
+                vec![(0x7388 | 3 << 32 | to, 0x000f_e800_0000_0000 | scale)]
+            }
             Does::Gathers => {
                 let load = |n: u64| (0x7981 | (10 + n) << 16 | 6 << 24 | at(4 * n as i64), 0x000e_a800_0c1e_1900);
                 let sum = (0x7210 | 3 << 16 | 3 << 24 | 10 << 32, ADD | 13); // IADD3 R3, R3, R10, R13
@@ -298,10 +322,11 @@ fn does(threads: u64) -> impl Strategy<Value = Does> {
         move |one: u64| prop_oneof![12 => Just(Of::All), 1 => Just(Of::Threads(one)), 1 => Just(Of::Arriving(one))];
     let some = (prop::sample::select(vec![0u64, 31, 32, 96, 1, 0xff]), 0..4u64, 0..2 * TURNS)
         .prop_map(|(mask, value, turn)| Which { mask, value: (32 * value) & mask | value & mask & 31, turn });
+    let place = (any::<bool>(), 0..8i64).prop_map(|(scaled, n)| Place { scaled, offset: 4 * n });
     prop_oneof![
         8 => (prop_oneof![6 => Just(0u64), 1 => 1..3u64], of(threads)).prop_map(|(n, of)| Does::Waits(n, of)),
-        4 => (0..8i64).prop_map(|n| Does::Loads(4 * n)),
-        4 => (0..8i64).prop_map(|n| Does::Stores(4 * n)),
+        4 => place.clone().prop_map(Does::Loads),
+        4 => place.prop_map(Does::Stores),
         1 => Just(Does::Gathers),
         2 => some.clone().prop_map(Does::Leaves),
         1 => some.clone().prop_map(Does::Exits),
@@ -318,17 +343,20 @@ proptest! {
         (block, body) in prop::sample::select(vec![32u64, 96, 128, 100, 256])
             .prop_flat_map(|block| (Just(block), prop::collection::vec(does(block.next_multiple_of(32)), 1..9))),
     ) {
-        let kernel = in_turns(&body);
-        let outcome = |observers: &[&dyn Observer], translated_after: u64| {
+        let outcome = |body: &[Does], observers: &[&dyn Observer], translated_after: u64| {
             let mut gpu = Gpu { threads: 1, ..Gpu::default() };
             let out = gpu.upload(&(0..2048).collect::<Vec<u32>>());
-            let mut launch = gpu.launch(&kernel, [2, 1, 1], [block as u32, 1, 1], &[Arg::Ptr(&out)]);
+            let mut launch = gpu.launch(&in_turns(body), [2, 1, 1], [block as u32, 1, 1], &[Arg::Ptr(&out)]);
             launch.limits.translated_after = translated_after;
             let found = run_observed(&launch, observers).map(|stats| [stats.warp_instructions, stats.thread_instructions]);
             (found.map_err(|stopped| format!("{stopped:?}")), out.read::<u32>(block as usize))
         };
-        let (wanted, found) = (outcome(&[&Nothing], u64::MAX), outcome(&[], u64::MAX));
+        let (wanted, found) = (outcome(&body, &[&Nothing], u64::MAX), outcome(&body, &[], u64::MAX));
         prop_assert_eq!(&found, &wanted);
-        prop_assert_eq!(outcome(&[], 0), wanted);
+        prop_assert_eq!(&outcome(&body, &[], 0), &wanted);
+        // The same places, named in the other way. What is said of a fault has the word of the instruction.
+        let others: Vec<Does> = body.iter().map(|does| does.with_the_other_place()).collect();
+        let (stats, stored) = outcome(&others, &[], u64::MAX);
+        prop_assert_eq!((stats.map_err(|_| ()), stored), (wanted.0.map_err(|_| ()), wanted.1));
     }
 }

@@ -69,12 +69,12 @@ fn places<'e, V: Simd, const SIZE: u32>(
     Some(Places::new(memory.shared.get(first, len)?, layout))
 }
 
-/// An access of a word by all 32 lanes.
-struct SharedWords<const STORE: bool>;
-impl<const STORE: bool> Whole for SharedWords<STORE> {
+/// An access of a word by all 32 lanes. `SCALED` says whether the address register is shifted.
+struct SharedWords<const STORE: bool, const SCALED: bool>;
+impl<const STORE: bool, const SCALED: bool> Whole for SharedWords<STORE, SCALED> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        let Some(words) = row::<V>(w, &mut env.memory, u) else {
+        let Some(words) = row::<V, SCALED>(w, &mut env.memory, u) else {
             return apart::<V, SharedAccess<4, STORE>>(w, env, u, exec);
         };
         // SAFETY: `row` found 32 words in the CTA's shared memory, and rows have 32, which are elsewhere.
@@ -88,23 +88,27 @@ impl<const STORE: bool> Whole for SharedWords<STORE> {
 
 /// The handlers of an access of a word with these `mods`.
 fn words<const STORE: bool>(mods: u32) -> Handlers {
-    let any = alu::whole::<SharedAccess<4, STORE>>();
-    // The short path does not shift addresses.
-    if mods >> SCALE == 0 { Handlers { full: alu::whole::<SharedWords<STORE>>().full, ..any } } else { any }
+    let words = match mods >> SCALE {
+        0 => alu::whole::<SharedWords<STORE, false>>(),
+        _ => alu::whole::<SharedWords<STORE, true>>(),
+    };
+    Handlers { full: words.full, ..alu::whole::<SharedAccess<4, STORE>>() }
 }
 
-/// The words of all 32 lanes, if each lane's follows that of the lane before, and the address register is not shifted. Most programs use
-/// shared memory so, and then it is not kept how the lanes lie.
+/// The words of all 32 lanes, if each lane's follows that of the lane before. Most programs use shared memory so, and then it is not kept how
+/// the lanes lie.
 #[inline(always)]
-fn row<V: Simd>(w: &Warp, memory: &mut Memory<'_>, u: &Uop) -> Option<*mut [u32; 32]> {
+fn row<V: Simd, const SCALED: bool>(w: &Warp, memory: &mut Memory<'_>, u: &Uop) -> Option<*mut [u32; 32]> {
     let lanes = w.src(u.a);
-    let first = w.get(u.a, 0);
+    let scale = if SCALED { u.mods >> SCALE & 7 } else { 0 };
+    let first = w.get(u.a, 0) << scale;
     // SAFETY: `steps` has a vector's words, and rows have 32.
     let mut wanted = unsafe { V::load(const { steps(4) }.as_ptr()) }.add(V::splat(first));
     let (mut gap, mut i) = (V::splat(0), 0);
     while i < 32 {
         // SAFETY: as above.
-        gap = gap.or(unsafe { V::load(lanes.add(i)) }.xor(wanted));
+        let own = unsafe { V::load(lanes.add(i)) };
+        gap = gap.or(if SCALED { own.shl(V::splat(scale)) } else { own }.xor(wanted));
         wanted = wanted.add(V::splat(4 * V::LANES as u32));
         i += V::LANES;
     }
