@@ -2,9 +2,12 @@
 //!
 //! A load keeps what it found out, together with the index of the first load of its chain. This holds for the later loads of the
 //! chain that the same lanes of the same warp execute, as long as no instruction jumps. So a jump and the start of a CTA make
-//! the engine forget everything.
+//! the engine forget everything of the chain. What is left is how the lanes lay and in which mapping they were ([`Spot`]), with which the
+//! first load of the chain compares its lanes when it is executed again.
+#![allow(unsafe_code)]
 
 use super::host::{self, LINE};
+use super::simd::{Simd, part};
 use super::uop::Uop;
 use super::warp::Warp;
 
@@ -17,6 +20,14 @@ pub(super) enum Pattern {
     Same,
     /// The lanes lie in any other way.
     Scattered,
+}
+
+/// The numbers of lanes.
+pub(super) trait Numbers<V> {
+    /// Those of the lanes from `i` on.
+    fn at(&self, i: usize) -> V;
+    /// Zero for lanes whose number alone says where they are.
+    fn elsewhere(&self, i: usize) -> V;
 }
 
 /// How the lanes of an access lie relative to each other. It also describes a later access of the same lanes if all of their
@@ -56,6 +67,27 @@ impl Layout {
         again: 0,
         rows: 0,
     };
+
+    /// Whether this layout describes the lanes in `on` with these numbers, of which the first is `first`.
+    #[inline(always)]
+    pub(super) fn is_of<V: Simd>(&self, on: u32, len: u32, first: u32, numbers: &impl Numbers<V>) -> bool {
+        if self.lanes != on || self.len != len {
+            return false;
+        }
+        let moved = V::splat(first.wrapping_sub(self.first));
+        let (mut apart, mut i) = (V::splat(0), 0);
+        while i < 32 {
+            let active = part::<V>(on, i);
+            if active != 0 {
+                // SAFETY: the layout has 32 words.
+                let at = unsafe { V::load(self.at.as_ptr().add(i)) };
+                let gap = numbers.at(i).sub(moved).xor(at).or(numbers.elsewhere(i));
+                apart = apart.or(if active == V::ALL { gap } else { V::from_bits(active).and(gap) });
+            }
+            i += V::LANES;
+        }
+        !apart.any()
+    }
 
     /// The least and the greatest number if that of the first active lane is `first`.
     #[inline(always)]
@@ -111,6 +143,46 @@ impl Found {
     pub(super) const NONE: Found = Found { first: std::ptr::null_mut(), back: 0, ahead: 0 };
 }
 
+/// How the lanes of an access to global memory lay, and where that was. It serves a later access of the same lanes as long as the
+/// registers of all lanes have changed by the same amount, which they do in loops over arrays. It holds during a launch, because mappings do.
+#[derive(Clone, Copy)]
+pub(super) struct Spot {
+    pub layout: Layout,
+    /// What was added to the registers, and the high words of these.
+    uniform: u64,
+    high: u32,
+    /// The memory, for an access whose first lane has the number `layout.first`.
+    found: Found,
+}
+
+impl Spot {
+    pub(super) const NONE: Spot = Spot { layout: Layout::NONE, uniform: 0, high: 0, found: Found::NONE };
+
+    /// Keeps where an access was that lies as the layout says. Its first lane has the number `first`.
+    #[inline(always)]
+    pub(super) fn keep(&mut self, first: u32, high: u32, uniform: u64, found: Found) {
+        let moved = self.moved(first);
+        let Found { first, back, ahead } = found;
+        let found = Found { first: first.wrapping_offset(-(moved as isize)), back: back + moved, ahead: ahead + moved };
+        (self.uniform, self.high, self.found) = (uniform, high, found);
+    }
+
+    /// Where an access is that lies in the same way, if it is in the same extent and as much is added to its registers.
+    #[inline(always)]
+    pub(super) fn found(&self, first: u32, high: u32, uniform: u64) -> Option<Found> {
+        let moved = self.moved(first);
+        let Found { first, back, ahead } = self.found;
+        let known = self.layout.lanes != 0 && (high, uniform) == (self.high, self.uniform);
+        let inside = moved >= back && moved <= ahead;
+        let found = Found { first: first.wrapping_offset(moved as isize), back: back - moved, ahead: ahead - moved };
+        (known && inside).then_some(found)
+    }
+
+    fn moved(&self, first: u32) -> i64 {
+        i64::from(first) - i64::from(self.layout.first)
+    }
+}
+
 /// The number of chains that are known at a time.
 const CHAINS: usize = 4;
 
@@ -123,7 +195,7 @@ pub(crate) struct Chain {
     /// The offset in the instruction.
     offset: i64,
     found: Found,
-    layout: Layout,
+    spot: Spot,
     /// How far behind the access is the memory that the host should fetch meanwhile. 0 means that nobody knows.
     ahead: isize,
 }
@@ -136,7 +208,7 @@ const STRIDES: std::ops::Range<usize> = 512..1 << 24;
 
 impl Chain {
     const NONE: Chain =
-        Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, layout: Layout::NONE, ahead: 0 };
+        Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, spot: Spot::NONE, ahead: 0 };
 
     /// The places of the lanes of the load `u`, if this chain tells them.
     #[inline(always)]
@@ -163,14 +235,14 @@ impl Chain {
     #[inline(always)]
     pub(super) fn at(&self, offset: i64) -> Places<'_> {
         let moved = offset - self.offset;
-        Places::new(self.found.first.wrapping_add(moved as usize), &self.layout)
+        Places::new(self.found.first.wrapping_add(moved as usize), &self.spot.layout)
     }
 
-    /// The place for a new layout. Nothing is known until [`Self::keep`] is called.
+    /// The place for what is found out. Nothing is known of the chain until [`Self::keep`] is called.
     #[inline(always)]
-    pub(super) fn layout(&mut self) -> &mut Layout {
+    pub(super) fn spot(&mut self) -> &mut Spot {
         self.lanes = 0;
-        &mut self.layout
+        &mut self.spot
     }
 
     /// Keeps what was found out for a load.
@@ -203,19 +275,25 @@ pub(super) fn offset(u: &Uop) -> i64 {
 /// What is known of the chains that were met last.
 pub(crate) struct Known {
     chains: [Chain; CHAINS],
-    /// How the lanes of the last store lay, and those of the last access to shared memory.
-    pub(super) stores: Layout,
+    /// The same of the stores that were met last, and how the lanes of the last access to shared memory lay.
+    stores: [Spot; CHAINS],
     pub(super) shared: Layout,
 }
 
 impl Known {
     pub(crate) const NOTHING: Known =
-        Known { chains: [const { Chain::NONE }; CHAINS], stores: Layout::NONE, shared: Layout::NONE };
+        Known { chains: [const { Chain::NONE }; CHAINS], stores: [Spot::NONE; CHAINS], shared: Layout::NONE };
 
     /// What may be known of the load `u`. Chains with different address registers have different places.
     #[inline(always)]
     pub(super) fn of(&mut self, u: &Uop) -> &mut Chain {
         &mut self.chains[u.a.offset() / 64 % CHAINS]
+    }
+
+    /// The same of the store `u`.
+    #[inline(always)]
+    pub(super) fn of_store(&mut self, u: &Uop) -> &mut Spot {
+        &mut self.stores[u.a.offset() / 64 % CHAINS]
     }
 
     #[inline(always)]

@@ -131,6 +131,139 @@ proptest! {
     }
 }
 
+/// How the lanes of a warp lie in one turn of a loop.
+#[derive(Clone, Copy, Debug)]
+enum Lie {
+    /// A first place, and the distance from one lane to the next.
+    Row(u64, u64),
+    /// As in the turn before, all farther away.
+    Further(u64),
+    /// As in the turn before, but one lane elsewhere.
+    But(usize, u64),
+    /// As in the turn before, but the last lane is so many accesses before the end of the first half.
+    Edge(u64),
+    /// As in the turn before, but in the other place where memory is mapped, or there again.
+    Across,
+    Anywhere(u64),
+}
+
+/// The bytes of what is copied in a loop. Its halves are mappings whose memory is not in the order of their addresses, and behind it nothing is mapped.
+const COPIED: u64 = 1 << 16;
+/// How far from there the same memory is mapped in the order of its addresses. The low words of addresses are the same.
+const ACROSS: u64 = 1 << 32;
+/// The distance of two loads, in accesses.
+const SECOND: u64 = 3;
+/// How far behind what is loaded the copy is. It is the offset in the store.
+const COPY: u64 = 1 << 20;
+
+/// The places of 32 lanes in each turn, which are multiples of `len`. One turn may leave what is mapped.
+fn turns(lies: &[Lie], len: u64) -> Vec<Vec<u64>> {
+    let mut places: Vec<u64> = (0..32).map(|lane| lane * len).collect();
+    let mut turns = Vec::new();
+    for lie in lies {
+        places = match *lie {
+            Lie::Row(first, apart) => (0..32).map(|lane| len * (first + apart * lane)).collect(),
+            Lie::Further(by) => places.iter().map(|at| at + len * by).collect(),
+            Lie::But(lane, at) => {
+                places.iter().enumerate().map(|(i, p)| if i == lane { len * at } else { *p }).collect()
+            }
+            Lie::Edge(before) => {
+                let (least, most) = (places.iter().min().unwrap_or(&0), places.iter().max().unwrap_or(&0));
+                let end = (COPIED / 2 - len * (1 + before)).max(most - least);
+                places.iter().map(|at| end - (most - at)).collect()
+            }
+            Lie::Across => places.iter().map(|at| at ^ ACROSS).collect(),
+            Lie::Anywhere(seed) => {
+                let mut noise = Noise(seed);
+                (0..32).map(|_| len * (noise.next() % (COPIED / len))).collect()
+            }
+        };
+        turns.push(places.clone());
+    }
+    turns
+}
+
+/// In each turn of a loop, a lane takes its address from a table, and copies what is there, and what is a little further on, to the same places of
+/// the copy.
+fn copies_in_turns(turns: u64, bits: u64, len: u64) -> Kernel {
+    let second = (SECOND * len) as i64;
+    let wide = |d: u64, parameter: u64| (0x7625 | d << 16 | (parameter / 4) << 40, 0x000f_c800_078e_0200 | 9); // IMAD.WIDE d, R0, R9, c[0][parameter]
+    let load = |d: u64, a: u64, at: i64, bits: u64| (word(0x7981, d, a, 4, at), 0x000e_a800_0c1e_0000 | bits << 8);
+    let store = |from: u64, at: i64| (word(0x7986, 0, 4, from, COPY as i64 + at), 0x000f_e200_0c10_0004 | bits << 8);
+    let mut words = vec![
+        (0x0000_0000_0000_7919, 0x000e_2200_0000_2100),      // S2R R0, SR_TID.X
+        (0x7802 | 9 << 16 | 8 << 32, 0x000f_e200_0000_0f00), // MOV R9, 0x8
+        (0x7802 | 1 << 16, 0x000f_e200_0000_0f00),           // MOV R1, 0x0
+        wide(2, 0x160),
+    ];
+    let first = words.len();
+    words.extend([
+        load(4, 2, 0, 0x1b),
+        load(12, 4, 0, bits),
+        load(16, 4, second, bits),
+        store(12, 0),
+        store(16, second),
+    ]);
+    // The next row of the table, which does not reach the next 4 GiB: IADD3 R2, R2, 0x100, RZ, and one turn more.
+    words.push((0x7810 | 2 << 16 | 2 << 24 | 0x100 << 32, 0x000f_c800_07ff_e0ff));
+    words.push((0x7810 | 1 << 16 | 1 << 24 | 1 << 32, 0x000f_c800_07ff_e0ff));
+    words.push((0x780c | 1 << 24 | turns << 32, 0x000f_da00_03f0_1270)); // ISETP.LT.AND P0, PT, R1, turns, PT
+    let back = -16 * (words.len() + 1 - first) as i64;
+    words.extend([(0x0947 | (back as u64) << 32, 0x000f_ea00_0383_ffff), EXIT]); // @P0 BRA
+    Kernel { registers: 24, ..kernel(&words) }
+}
+
+fn lie() -> impl Strategy<Value = Lie> {
+    let row = (0..COPIED / 16, prop::sample::select(vec![0u64, 1, 1, 2, 5]))
+        .prop_map(|(first, apart)| Lie::Row(first, apart));
+    let further = prop_oneof![3 => 0..64u64, 2 => 0..COPIED / 64, 1 => Just(1 << 28)];
+    prop_oneof![
+        2 => row,
+        6 => further.prop_map(Lie::Further),
+        2 => (0..32usize, 0..COPIED / 16).prop_map(|(lane, at)| Lie::But(lane, at)),
+        1 => Just(Lie::Across),
+        2 => (0..2 * SECOND).prop_map(Lie::Edge),
+        1 => any::<u64>().prop_map(Lie::Anywhere),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// In a loop, the engine compares where lanes are with where they were.
+    #[test]
+    fn accesses_in_a_loop_are_where_their_addresses_say(
+        (bits, len) in prop::sample::select(vec![(0x1du64, 16u64), (0x1b, 8), (0x19, 4), (0x15, 2), (0x11, 1)]),
+        lies in prop::collection::vec(lie(), 1..12),
+        threads in prop_oneof![3 => Just(32usize), 1 => 1..33usize],
+        low in prop_oneof![Just(0u64), Just((1 << 32) - COPIED / 2)],
+    ) {
+        let mut gpu = Gpu { threads: 1, ..Gpu::default() };
+        let (half, from) = (COPIED / 2, BASE + (7 << 32) + low);
+        let (memory, out) = (gpu.upload(&(0..COPIED as usize).map(byte).collect::<Vec<u8>>()), gpu.alloc(COPIED as usize));
+        for (buffer, va) in [(&memory, from), (&out, from + COPY)] {
+            for (at, offset, len) in [(0, half, half), (half, 0, half), (ACROSS, 0, COPIED)] {
+                let (backing, offset) = (Some(buffer.backing.clone()), offset as usize);
+                gpu.table.insert(Extent { va: va + at, len, backing, offset, writable: true, ..Extent::default() });
+            }
+        }
+        let places = turns(&lies, len);
+        let table: Vec<i64> = places.iter().flatten().map(|at| (from + at) as i64).collect();
+        let table = gpu.upload(&table);
+        let kernel = copies_in_turns(lies.len() as u64, bits, len);
+        let found = gpu.run(&kernel, [1, 1, 1], [threads as u32, 1, 1], &[Arg::Ptr(&table)]);
+        let mut all = places.iter().flat_map(|row| &row[..threads]).flat_map(|at| [*at, at + SECOND * len]);
+        let mut there = all.clone().map(|at| if at < ACROSS { at } else { at - ACROSS });
+        prop_assert_eq!(found.is_ok(), there.all(|at| at + len <= COPIED), "{:?}", found);
+        if found.is_ok() {
+            let at = |place: u64| if place < ACROSS { (place + half) % COPIED } else { place - ACROSS } as usize;
+            let mut wanted = vec![0; COPIED as usize];
+            all.by_ref().for_each(|place| (0..len).for_each(|i| wanted[at(place + i)] = byte(at(place + i))));
+            prop_assert!(out.read::<u8>(COPIED as usize) == wanted);
+        }
+    }
+}
+
 /// An observer that chooses nothing. What is observed is executed as it stands, one instruction after another in every CTA.
 pub struct Nothing;
 

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::{deposit, extend, fetch};
-use crate::exec::known::{Layout, Pattern, Places};
+use crate::exec::known::{Layout, Numbers, Pattern, Places};
 use crate::exec::simd::{Simd, part};
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
@@ -14,22 +14,7 @@ impl Layout {
     #[inline(always)]
     fn still<V: Simd>(&self, on: u32, len: u32, bounds: Bounds, numbers: &impl Numbers<V>) -> bool {
         let (least, most) = self.span(bounds.first);
-        if self.lanes != on || self.len != len || least < bounds.least.into() || most > bounds.most.into() {
-            return false;
-        }
-        let moved = V::splat(bounds.first.wrapping_sub(self.first));
-        let (mut apart, mut i) = (V::splat(0), 0);
-        while i < 32 {
-            let active = part::<V>(on, i);
-            if active != 0 {
-                // SAFETY: the layout has 32 words.
-                let at = unsafe { V::load(self.at.as_ptr().add(i)) };
-                let gap = numbers.at(i).sub(moved).xor(at).or(numbers.elsewhere(i));
-                apart = apart.or(if active == V::ALL { gap } else { V::from_bits(active).and(gap) });
-            }
-            i += V::LANES;
-        }
-        !apart.any()
+        least >= bounds.least.into() && most <= bounds.most.into() && self.is_of(on, len, bounds.first, numbers)
     }
 }
 
@@ -43,14 +28,6 @@ pub(super) struct Bounds {
     pub first: u32,
     pub least: u32,
     pub most: u32,
-}
-
-/// The numbers of lanes.
-pub(super) trait Numbers<V> {
-    /// Those of the lanes from `i` on.
-    fn at(&self, i: usize) -> V;
-    /// Zero for lanes whose number alone says where they are.
-    fn elsewhere(&self, i: usize) -> V;
 }
 
 /// Finds out how the lanes in `on` lie. The result is `None` if a lane is out of bounds, misaligned or elsewhere. Then there is

@@ -1,12 +1,12 @@
 //! LDG and STG.
 #![allow(unsafe_code)]
 
-use super::block::{Bounds, Numbers, arrange, load_all, load_block, load_rows, store_block};
+use super::block::{Bounds, arrange, load_all, load_block, load_rows, store_block};
 use super::{PAIR, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero};
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, Memory};
 use crate::exec::image::Image;
-use crate::exec::known::{self, Found, Layout, Pattern, Places};
+use crate::exec::known::{self, Found, Numbers, Pattern, Places, Spot};
 use crate::exec::linear::Lanes;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::Tlb;
@@ -42,8 +42,8 @@ impl<V: Simd> Numbers<V> for Registers<V> {
     }
 }
 
-/// Finds the extent that holds the address of the first active lane, and says how the low words of the lanes' registers lie.
-/// `None` if a lane is in another extent, or misaligned.
+/// Finds where the lanes of an access are, and keeps that with how they lie. `None` if a lane is in another extent than the first active
+/// one, or misaligned.
 #[inline(always)]
 fn find<V: Simd, const SIZE: u32>(
     w: &Warp,
@@ -51,14 +51,21 @@ fn find<V: Simd, const SIZE: u32>(
     u: &Uop,
     on: u32,
     write: bool,
-    layout: &mut Layout,
+    spot: &mut Spot,
 ) -> Option<Found> {
     let len = const { bytes(SIZE) };
     let (lane, is_pair) = (on.trailing_zeros(), u.mods & PAIR != 0);
     let (first, high) = (w.get(u.a, lane), if is_pair { w.get(u.a.plus(1), lane) } else { 0 });
-    let va = uniform(w, u).wrapping_add(u64::from(first) | u64::from(high) << 32);
+    let uniform = uniform(w, u);
+    let va = uniform.wrapping_add(u64::from(first) | u64::from(high) << 32);
     if va & u64::from(len - 1) != 0 {
         return None;
+    }
+    let numbers = Registers { low: w.src(u.a), high: is_pair.then(|| w.src(u.a.plus(1))), wanted: V::splat(high) };
+    if let Some(found) = spot.found(first, high, uniform)
+        && spot.layout.is_of(on, len, first, &numbers)
+    {
+        return Some(found);
     }
     let access = if write { Access::Write } else { Access::Read };
     let p = tlb.get(va, len.into(), write, access).ok().filter(|p| !p.is_null())?;
@@ -70,10 +77,11 @@ fn find<V: Simd, const SIZE: u32>(
         least: u64::from(first).saturating_sub(before) as u32,
         most: (u64::from(first) + behind).min(u32::MAX.into()) as u32,
     };
-    let numbers = Registers { low: w.src(u.a), high: is_pair.then(|| w.src(u.a.plus(1))), wanted: V::splat(high) };
-    arrange::<V, SIZE>(layout, on, bounds, &numbers)?;
-    let (least, most) = layout.span(first);
-    Some(Found { first: p, back: i64::from(bounds.least) - least, ahead: i64::from(bounds.most) - most })
+    arrange::<V, SIZE>(&mut spot.layout, on, bounds, &numbers)?;
+    let (least, most) = spot.layout.span(first);
+    let found = Found { first: p, back: i64::from(bounds.least) - least, ahead: i64::from(bounds.most) - most };
+    spot.keep(first, high, uniform, found);
+    Some(found)
 }
 
 /// The address of a lane.
@@ -143,7 +151,7 @@ fn load_together<V: Simd, const SIZE: u32, const ALL: bool>(w: &mut Warp, env: &
     let Env { memory: Memory { known, tlb, .. }, image, outcome, .. } = env;
     let chain = known.of(u);
     if chain.places(w, u, on, len).is_none() {
-        let Some(found) = find::<V, SIZE>(w, tlb, u, on, false, chain.layout()) else {
+        let Some(found) = find::<V, SIZE>(w, tlb, u, on, false, chain.spot()) else {
             return load_lanes::<SIZE>(w, env, u, on);
         };
         chain.keep(w, u, on, found);
@@ -198,11 +206,11 @@ impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
         if exec.is_power_of_two() {
             return store_lanes::<SIZE>(w, env, u, exec);
         }
-        let layout = &mut env.memory.known.stores;
-        match find::<V, SIZE>(w, &mut env.memory.tlb, u, exec, true, layout) {
+        let spot = env.memory.known.of_store(u);
+        match find::<V, SIZE>(w, &mut env.memory.tlb, u, exec, true, spot) {
             Some(Found { first, .. }) => {
                 // SAFETY: `find` found every lane inside the extent, and the extent writable.
-                unsafe { store_block::<V, SIZE>(w, u, exec, Places::new(first, layout)) };
+                unsafe { store_block::<V, SIZE>(w, u, exec, Places::new(first, &spot.layout)) };
                 Flow::Next
             }
             None => store_lanes::<SIZE>(w, env, u, exec),
@@ -276,9 +284,9 @@ impl<const SIZE: u32, const WRITES: bool> Whole for Locate<SIZE, WRITES> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let Memory { tlb, linear, .. } = &mut env.memory;
-        let mut layout = Layout::NONE;
-        let found = find::<V, SIZE>(w, tlb, u, exec, WRITES, &mut layout);
-        linear.located = found.map(|found| Lanes { found, layout });
+        let mut spot = Spot::NONE;
+        let found = find::<V, SIZE>(w, tlb, u, exec, WRITES, &mut spot);
+        linear.located = found.map(|found| Lanes { found, layout: spot.layout });
         Flow::Next
     }
 }

@@ -1,11 +1,11 @@
 //! LDS, STS and LDSM.
 #![allow(unsafe_code)]
 
-use super::block::{Bounds, Numbers, arrange, load_block, steps, store_block};
+use super::block::{Bounds, arrange, load_block, steps, store_block};
 use super::{misaligned, offset24, out_of_range, size};
 use crate::exec::alu::{self, Whole, apart};
 use crate::exec::env::{Env, Memory, WarpError};
-use crate::exec::known::Places;
+use crate::exec::known::{Numbers, Places};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::Src;
 use crate::exec::simd::Simd;
