@@ -110,6 +110,8 @@ struct Parameters {
     to: Corner,
     size: Extent,
     kind: u32,
+    /// C has nothing here. Programs that compare whole structures find the same in all that they are given.
+    nothing: u32,
 }
 
 /// `cudaMemcpy3DPeerParms`.
@@ -190,14 +192,14 @@ pub fn set_layers(parameters: usize, words: &[u64; 25]) -> Answer {
         (DEVICE | ARRAY, DEVICE | ARRAY) => 3,
         _ => 4,
     };
-    set(parameters, Parameters { from, to, size: Extent { width, height, depth }, kind })
+    set(parameters, Parameters { from, to, size: Extent { width, height, depth }, kind, nothing: 0 })
 }
 
 /// [`layers_of`] for a copy between devices, of which there is one.
 fn layers_of_peers(parameters: usize) -> Answer<[u64; 25]> {
     let PeerParameters { from, from_device, to, to_device, size } = get(parameters)?;
     crate::device::only(from_device as usize).and(crate::device::only(to_device as usize))?;
-    layers(&Parameters { from, to, size, kind: 3 })
+    layers(&Parameters { from, to, size, kind: 3, nothing: 0 })
 }
 
 /// [`layers_of`] for `size` bytes.
@@ -205,7 +207,7 @@ fn bytes_of(to: usize, from: usize, size: usize, kind: usize) -> Answer<[u64; 25
     let end =
         |ptr: usize| Corner { array: 0, at: [0; 3], memory: PitchedPtr { ptr, pitch: size, width: size, height: 1 } };
     let whole = Extent { width: size, height: 1, depth: 1 };
-    layers(&Parameters { from: end(from), to: end(to), size: whole, kind: kind as u32 })
+    layers(&Parameters { from: end(from), to: end(to), size: whole, kind: kind as u32, nothing: 0 })
 }
 
 /// [`bytes_of`] for a copy to a variable.
