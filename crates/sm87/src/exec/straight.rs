@@ -10,7 +10,7 @@ use super::rows::{Pred, Src};
 use super::runs::{FIRST, Offsets, Piece, Run, SECOND, Step, Translated};
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
-use crate::isa::{Op, Row};
+use crate::isa::{self, Op, Row};
 
 /// The places of the operands of an instruction whose operands are registers.
 fn offsets(u: &Uop) -> Offsets {
@@ -26,9 +26,9 @@ fn is_branch(u: &Uop) -> bool {
 /// The run that begins at an instruction, if the run of the next instruction is `next`.
 fn before(u: &Uop, row: &Row, next: Run) -> Run {
     if !row.effects.straight {
-        let step = match row.op {
-            Op::Bar if barrier::is_of_all(u) => Step::Barrier,
-            Op::Bra | Op::BraUniform if is_branch(u) => Step::Branch,
+        let step = match row.flow {
+            isa::Flow::Jump(_) | isa::Flow::Conditional(_) if is_branch(u) => Step::Branch,
+            isa::Flow::Next if row.op == Op::Bar && barrier::is_of_all(u) => Step::Barrier,
             _ => Step::Usual,
         };
         return Run { step, ..Run::default() };
