@@ -73,12 +73,12 @@ unsafe fn body<const WIDE: bool>(env: &mut Env<'_>, warps: &mut [Warp], image: &
     true
 }
 
-/// Lets warps wait that stand at a barrier.
+/// Lets warps wait that stand at a barrier. Without a number there are none.
 #[cold]
 fn wait(barriers: &mut Barriers, warps: &mut [Warp], number: Option<u8>) {
+    let Some(number) = number else { return };
+    barriers.name(number.into(), 0);
     for w in warps {
-        let Some(number) = number else { return };
-        barriers.name(number.into(), 0);
         let stops = w.stops_at(number, w.active, w.pc);
         debug_assert!(stops);
     }
