@@ -132,18 +132,13 @@ ctest: build venv
 	$(MAKE) --no-print-directory -j2 --output-sync=target -C ctests test
 
 # Tests what is handed out on the oldest system for which it is: glibc 2.31 of Debian 11 (and Ubuntu 20.04), unpacked into the cache. The
-# libraries for x86-64 are built with fewer optimisations for this.
+# libraries for x86-64 are built with fewer optimisations for this, and the tests of wheels take the same ones.
 .PHONY: test-glibc test-glibc-aarch64
-test-glibc: $(ZIG)/.installed venv ## symbol versions of what is handed out, and the C tests on glibc 2.31
-	$(QUICKLY) CARGO_TARGET_DIR="$(WHOLE_TRIED)" $(ZIGBUILD) $(QUICK_ENGINE) --target $(X86).$(GLIBC) $(PORTABLE_PACKAGES)
-	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(TRIED)/$(X86)/release/,$(HANDED_OUT))
-	python/tests/glibc.sh "$(WHOLE_CACHE)/glibc" amd64 "$(WHOLE_TRIED)/$(X86)" "$(CURDIR)/$(ZIG)/bin/python"
-# `make portable` spends most of its time on optimisations, which are the same on every glibc. The engine has some here, too, because the
-# tests wait for it.
-TRIED        := $(TARGET)/tried
-WHOLE_TRIED  := $(CARGO_TARGET_DIR)/tried
-QUICKLY      := CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0
-QUICK_ENGINE := --config profile.release.package.sm87.opt-level=1
+test-glibc: export TEGRARM_QUICKLY := 1
+test-glibc: venv ## symbol versions of what is handed out, and the C tests on glibc 2.31
+	$(MAKE) --no-print-directory portable
+	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(TARGET)/quickly/$(X86)/release/,$(HANDED_OUT))
+	python/tests/glibc.sh "$(WHOLE_CACHE)/glibc" amd64 "$(CARGO_TARGET_DIR)/quickly/$(X86)" "$(CURDIR)/$(ZIG)/bin/python"
 test-glibc-aarch64: portable-aarch64 venv
 	$(PY) packaging/glibc.py --most $(GLIBC) $(addprefix $(PORTABLE)/$(ARM)/release/,$(HANDED_OUT))
 	python/tests/glibc.sh "$(WHOLE_CACHE)/glibc" arm64 "$(WHOLE_PORTABLE)/$(ARM)" "$(CURDIR)/$(ZIG)/bin/python"

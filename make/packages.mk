@@ -83,6 +83,14 @@ X86      := x86_64-unknown-linux-gnu
 PORTABLE_PACKAGES := -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda -p tegrarm-cudart -p tegra-sim --lib --bins
 PORTABLE := $(TARGET)/portable
 WHOLE_PORTABLE := $(CARGO_TARGET_DIR)/portable
+# Most of the time goes to optimisations, which are the same on every glibc. Tests leave them out. The engine has some, because the tests wait
+# for it.
+ifdef TEGRARM_QUICKLY
+PORTABLE := $(TARGET)/quickly
+WHOLE_PORTABLE := $(CARGO_TARGET_DIR)/quickly
+ZIGBUILD := CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 \
+	$(ZIGBUILD) --config profile.release.package.sm87.opt-level=1
+endif
 
 $(ZIG)/.installed: packaging/zig-requirements.txt
 	$(PYTHON) -m venv $(ZIG)
