@@ -169,7 +169,12 @@ impl Pred {
 
     /// Whether it is always true, as PT and UPT are.
     pub fn is_always_true(self) -> bool {
-        matches!(self.index, pred::PT | pred::UPT) && self.invert == 0
+        self.is_constant() && self.invert == 0
+    }
+
+    /// Whether it is always true or never.
+    pub(crate) fn is_constant(self) -> bool {
+        matches!(self.index, pred::PT | pred::UPT)
     }
 }
 

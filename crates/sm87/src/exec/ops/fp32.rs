@@ -211,11 +211,33 @@ pub(crate) fn ffma(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { mods, ..l.abc(run)? })
 }
 
-/// Converts floats to integers that have the same order, with -0 below +0. To do so it inverts the magnitude of
-/// negative numbers.
+/// The lesser of two floats, with -0 below +0. `b` if one of them is a NaN.
 #[inline(always)]
-fn ordered<V: Simd>(x: V) -> V {
-    x.xor(x.sar(V::splat(31)).and(V::splat(0x7fff_ffff)))
+fn lesser<V: Simd>(a: V, b: V) -> V {
+    a.feq(b).select(a.or(b), a.flt(b).select(a, b))
+}
+
+/// The greater of two floats, with -0 below +0. `b` if one of them is a NaN.
+#[inline(always)]
+fn greater<V: Simd>(a: V, b: V) -> V {
+    a.feq(b).select(a.and(b), b.flt(a).select(a, b))
+}
+
+/// What FMNMX makes of sources of which `r` is the lesser or the greater one.
+#[inline(always)]
+fn of_numbers<V: Simd>(a: V, b: V, r: V) -> V {
+    b.funord(b).select(a, r).canonical()
+}
+
+/// FMNMX whose predicate is the same in all lanes, always.
+struct Extreme<const LESSER: bool, const PLAIN: bool>;
+impl<const LESSER: bool, const PLAIN: bool> Alu for Extreme<LESSER, PLAIN> {
+    const SOURCES: usize = 2;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, _: V, _: u32) -> V {
+        let (a, b) = if PLAIN { (a, b) } else { (source(u, 0, a), source(u, 1, b)) };
+        of_numbers(a, b, if LESSER { lesser(a, b) } else { greater(a, b) })
+    }
 }
 
 struct MinMax;
@@ -229,17 +251,22 @@ impl Alu for MinMax {
             return V::map3(a, b, V::from_bits(p), f);
         }
         let (a, b) = (source(u, 0, a), source(u, 1, b));
-        let less = ordered(a).lt(ordered(b));
-        let first = less.xor(V::from_bits(p).not());
-        let r = first.select(a, b);
-        let r = a.funord(a).select(b, b.funord(b).select(a, r));
-        r.canonical()
+        of_numbers(a, b, V::from_bits(p).select(lesser(a, b), greater(a, b)))
     }
 }
 
 pub(crate) fn fmnmx(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = two(l) | flag(l.bit(80), FTZ) | flag(l.bit(81), NAN) | flag(l.bit(82), XORSIGN);
-    Ok(Uop { mods, ..l.ab(alu::alu::<MinMax>())? })
+    let ps = l.ps();
+    let is_simple = ps.is_constant() && mods & (NAN | XORSIGN) == 0;
+    let operation = match (ps.is_always_true(), mods == 0) {
+        _ if !is_simple => alu::alu::<MinMax>(),
+        (true, true) => alu::alu::<Extreme<true, true>>(),
+        (true, false) => alu::alu::<Extreme<true, false>>(),
+        (false, true) => alu::alu::<Extreme<false, true>>(),
+        (false, false) => alu::alu::<Extreme<false, false>>(),
+    };
+    Ok(Uop { mods, ..l.ab(operation)? })
 }
 
 struct Select;
