@@ -423,9 +423,18 @@ impl Warp {
         }
     }
 
+    /// Whether all lanes in `here`, which come to a BSYNC together, have all their partners with them. Mostly they have the same ones.
+    #[inline(always)]
+    pub(crate) fn converges(&self, row: Src, here: u32) -> bool {
+        let (views, view) = (self.lanes_of(row), self.get(row, here.trailing_zeros()));
+        let wanted = |i: usize| 0u32.wrapping_sub(here >> i & 1);
+        let apart = (0..32).fold(0, |apart, i| apart | (views[i] ^ view) & wanted(i));
+        if apart == 0 { view & self.live & !here == 0 } else { self.converged(row, here) == here }
+    }
+
     /// The lanes among `here`, which wait at a BSYNC, that have all their partners with them.
     #[inline]
-    pub(crate) fn converged(&self, row: Src, here: u32) -> u32 {
+    fn converged(&self, row: Src, here: u32) -> u32 {
         let (mut free, mut left) = (0, here);
         while left != 0 {
             let view = self.get(row, left.trailing_zeros());

@@ -247,20 +247,23 @@ pub(crate) fn bssy_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, ps, ..l.uop(Handlers::all(bssy)) })
 }
 
-fn bsync(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let arrived = exec & w.pred(u.ps);
-    // The whole running group is here and no lane is missing, so the group continues without waiting.
-    if arrived == w.active && !w.alone && w.converged(u.a, arrived) == arrived {
-        return Flow::Next;
+struct Bsync;
+impl Whole for Bsync {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let arrived = exec & w.pred(u.ps);
+        // The whole running group is here and no lane is missing, so the group continues without waiting.
+        if arrived == w.active && !w.alone && w.converges(u.a, arrived) {
+            return Flow::Next;
+        }
+        w.park(arrived, u.at, Wait::Converge(u.a));
+        w.pc = u.at + 1;
+        w.settle();
+        Flow::Jump
     }
-    w.park(arrived, u.at, Wait::Converge(u.a));
-    w.pc = u.at + 1;
-    w.settle();
-    Flow::Jump
 }
-
 pub(crate) fn bsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    Ok(Uop { a: Src::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(Handlers::all(bsync)) })
+    Ok(Uop { a: Src::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(alu::whole::<Bsync>()) })
 }
 
 fn break_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
