@@ -257,17 +257,16 @@ impl Simd for Avx2 {
         unsafe { quadruples(|i| p.add(16 * i)) }
     }
     #[inline(always)]
-    unsafe fn gather_words(base: *const u8, at: *const u32) -> [Self; 4] {
-        // SAFETY: whoever calls has found four words at each of the eight addresses; these loads need no alignment.
+    unsafe fn gather_words(base: *const u8, at: *const u32, n: usize, mut put: impl FnMut(usize, [Self; 4])) {
+        // SAFETY: whoever calls has found four words for each group at each of the eight addresses; these loads need no alignment.
         unsafe {
-            let mut rows = [_mm256_setzero_si256(); 4];
-            for (i, row) in rows.iter_mut().enumerate() {
-                let low = _mm_loadu_si128(base.add(at.add(i).read() as usize).cast());
-                let high = _mm_loadu_si128(base.add(at.add(i + 4).read() as usize).cast());
-                *row = _mm256_set_m128i(high, low);
+            let lane = |i: usize| base.add(at.add(i).read() as usize).cast::<__m128i>();
+            let lanes: [_; 8] = std::array::from_fn(lane);
+            for i in 0..n {
+                let row =
+                    |k: usize| _mm256_set_m128i(_mm_loadu_si128(lanes[k + 4].add(i)), _mm_loadu_si128(lanes[k].add(i)));
+                put(i, transposed([row(0), row(1), row(2), row(3)]).map(Avx2));
             }
-            let [a, b, c, d] = transposed(rows);
-            [Avx2(a), Avx2(b), Avx2(c), Avx2(d)]
         }
     }
     #[inline(always)]
@@ -347,7 +346,9 @@ impl Pairs for Avx2 {
         // SAFETY: the array has eight words, and each is the place of a row of the table.
         unsafe {
             row.and(Self::splat(N as u32 - 1)).shl(Self::splat(4)).store(at.as_mut_ptr());
-            let [first, second, third, _] = Self::gather_words(table.as_ptr().cast(), at.as_ptr());
+            let mut found = [Self::splat(0); 4];
+            Self::gather_words(table.as_ptr().cast(), at.as_ptr(), 1, |_, words| found = words);
+            let [first, second, third, _] = found;
             [first, second, third]
         }
     }

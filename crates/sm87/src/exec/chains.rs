@@ -28,9 +28,9 @@ impl Chain {
     }
 }
 
-/// Whether an instruction is a load that can be in a chain, because every lane that reaches it reads memory.
+/// Whether an instruction is a load that can be in a chain, because every lane that executes it reads memory.
 fn is_load(u: &Uop, row: &Opcode) -> bool {
-    row.effects.loads_global() && u.guard.is_always_true() && u.ps == Pred::TRUE
+    row.effects.loads_global() && u.ps == Pred::TRUE
 }
 
 /// Links the loads of a program: `aux` of each becomes its distance from the first load of its chain. `written` are the

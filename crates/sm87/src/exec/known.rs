@@ -190,7 +190,7 @@ const CHAINS: usize = 4;
 pub(crate) struct Chain {
     warp: u32,
     first: u32,
-    /// The lanes of the load. 0 means that nothing is known.
+    /// The lanes of which this is known: those of the load, or more. 0 means that nothing is known.
     lanes: u32,
     /// The offset in the instruction.
     offset: i64,
@@ -220,7 +220,7 @@ impl Chain {
     /// Whether this is known of the load `u`.
     #[inline(always)]
     fn is_of(&self, w: &Warp, u: &Uop, lanes: u32) -> bool {
-        u.aux != 0 && self.lanes == lanes && self.first == u.at - u32::from(u.aux) && self.warp == w.index
+        u.aux != 0 && lanes & !self.lanes == 0 && self.first == u.at - u32::from(u.aux) && self.warp == w.index
     }
 
     /// Whether the lanes of a load of this chain are aligned and in the same extent, if it has this offset. What else is added to the
@@ -284,10 +284,11 @@ impl Known {
     pub(crate) const NOTHING: Known =
         Known { chains: [const { Chain::NONE }; CHAINS], stores: [Spot::NONE; CHAINS], shared: Layout::NONE };
 
-    /// What may be known of the load `u`. Chains with different address registers have different places.
+    /// What may be known of the load `u` of `len` bytes. Chains with different address registers have different places, and so have loads
+    /// of a word and of more with one register.
     #[inline(always)]
-    pub(super) fn of(&mut self, u: &Uop) -> &mut Chain {
-        &mut self.chains[u.a.offset() / 64 % CHAINS]
+    pub(super) fn of(&mut self, u: &Uop, len: u32) -> &mut Chain {
+        &mut self.chains[(u.a.offset() / 64 + if len > 4 { CHAINS / 2 } else { 0 }) % CHAINS]
     }
 
     /// The same of the store `u`.

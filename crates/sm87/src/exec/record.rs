@@ -272,8 +272,8 @@ impl Simd for Recorded {
     unsafe fn gather4(_: *const u8, _: *const u32) -> [Self; 4] {
         [Recorded::refused(); 4]
     }
-    unsafe fn gather_words(_: *const u8, _: *const u32) -> [Self; 4] {
-        [Recorded::refused(); 4]
+    unsafe fn gather_words(_: *const u8, _: *const u32, _: usize, mut put: impl FnMut(usize, [Self; 4])) {
+        put(0, [Recorded::refused(); 4]);
     }
     unsafe fn spread2(_: *const u8) -> [Self; 2] {
         [Recorded::refused(); 2]

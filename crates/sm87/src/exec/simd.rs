@@ -121,11 +121,12 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// As for `gather2`, with addresses of four words.
     unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4];
-    /// Reads four words in a row that need not be aligned to more than a word.
+    /// Reads words in a row that need not be aligned to more than a word: `n` groups of four, each of which is handed to `put` with its
+    /// number.
     ///
     /// # Safety
-    /// As for `gather2`, but only words are aligned.
-    unsafe fn gather_words(base: *const u8, at: *const u32) -> [Self; 4];
+    /// As for `gather2`, but only words are aligned, and there are `4 * n` of them.
+    unsafe fn gather_words(base: *const u8, at: *const u32, n: usize, put: impl FnMut(usize, [Self; 4]));
     /// Reads a pair or a quadruple of words for all lanes.
     ///
     /// # Safety
@@ -433,11 +434,14 @@ impl Simd for u32 {
         }
     }
     #[inline(always)]
-    unsafe fn gather_words(base: *const u8, at: *const u32) -> [Self; 4] {
-        // SAFETY: whoever calls has found four words at this lane's address.
+    unsafe fn gather_words(base: *const u8, at: *const u32, n: usize, mut put: impl FnMut(usize, [Self; 4])) {
+        // SAFETY: whoever calls has found four words for each group at this lane's address.
         unsafe {
-            let p = base.add(at.read() as usize).cast::<u32>();
-            [p.read_volatile(), p.add(1).read_volatile(), p.add(2).read_volatile(), p.add(3).read_volatile()]
+            let first = base.add(at.read() as usize).cast::<u32>();
+            for i in 0..n {
+                let word = |k: usize| first.add(4 * i + k).read_volatile();
+                put(i, [word(0), word(1), word(2), word(3)]);
+            }
         }
     }
     #[inline(always)]

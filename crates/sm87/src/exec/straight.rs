@@ -45,9 +45,9 @@ fn before(u: &Uop, row: &Row, next: Run) -> Run {
 }
 
 /// The number of loads from `u` on whose words follow each other in memory. `after` is the next instruction, and `next` is this
-/// number for it. It is 0 if `u` does not load a word.
+/// number for it. It is 0 if `u` does not load a word, or not for all lanes.
 fn loading(u: &Uop, row: &Row, after: &Uop, next: u8) -> u8 {
-    if !row.effects.loads_global() || !memory::is_word(u) {
+    if !row.effects.loads_global() || !memory::is_word(u) || !u.guard.is_always_true() {
         return 0;
     }
     // Only loads have such links; `aux` is something else in other micro-ops.

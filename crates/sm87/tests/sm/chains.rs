@@ -40,8 +40,12 @@ fn word(rest: u64, d: u64, a: u64, b: u64, offset: i64) -> u64 {
     rest | d << 16 | a << 24 | b << 32 | (offset as u64 & 0xff_ffff) << 40
 }
 
-/// Each lane finds its address in a table, and whether it leaves at once. It reads with [`loads`], and writes what it read.
-fn program() -> Kernel {
+/// PT, as the number of a guard.
+const ALWAYS: u64 = 7;
+
+/// Each lane finds its address in a table, and whether it leaves at once. It reads with [`loads`], which have these guards, and writes what it
+/// read. Bit `n` of what says whether it leaves is P`n`, for the guards P1 to P6.
+fn program(guards: &[u64]) -> Kernel {
     const MOVE: u64 = 0x000f_e200_078e_00ff; // IMAD.MOV.U32 R, RZ, RZ, immediate
     const WIDE: u64 = 0x000f_ca00_078e_0200; // IMAD.WIDE R, R0, R, c[0x0][…]
     let load = |bits: u64| 0x000e_a800_0c1e_0000 | bits << 8;
@@ -51,12 +55,18 @@ fn program() -> Kernel {
         (0x0000_5a00_0002_7625, WIDE | 6), // the table's entry
         (word(0x7981, 1, 2, 4, 8), load(0x19)),
         (word(0x7981, 2, 2, 4, 0), load(0x1b)),
-        (0x0000_00ff_0100_720c, 0x000f_c600_03f0_5270), // ISETP.NE.AND P0, PT, R1, RZ, PT
-        (0x0000_0000_0000_094d, 0x000f_ea00_0380_0000), // @P0 EXIT
+        (0x7812 | 6 << 16 | 1 << 24 | 1 << 32, 0x000f_c800_078e_c0ff), // LOP3.LUT R6, R1, 0x1, RZ, 0xc0
+        (0x0000_00ff_0600_720c, 0x000f_c600_03f0_5270),                // ISETP.NE.AND P0, PT, R6, RZ, PT
+        (0x0000_0000_0000_094d, 0x000f_ea00_0380_0000),                // @P0 EXIT
         (0x0000_0080_ff07_7424, MOVE),
         (0x0000_5800_0004_7625, WIDE | 7), // where the lane writes
     ];
-    words.extend(loads().iter().map(|l| (word(0x7981, l.register, 2, 4, l.offset), load(l.bits))));
+    for n in 1..ALWAYS {
+        words.push((0x7812 | 6 << 16 | 1 << 24 | 1 << (32 + n), 0x000f_c800_078e_c0ff));
+        words.push((0x0000_00ff_0600_720c, 0x000f_c600_03f0_5270 | n << 17));
+    }
+    let guarded = |l: &Load, guard: u64| (word(0x0981 | guard << 12, l.register, 2, 4, l.offset), load(l.bits));
+    words.extend(loads().iter().zip(guards).map(|(l, guard)| guarded(l, *guard)));
     let store = |k: u64| (word(0x7986, 0, 4, 8 + 4 * k, 16 * k as i64), 0x000f_e200_0c10_1d04);
     words.extend((0..7).map(store));
     words.push((0x0000_0000_0000_794d, 0x000f_ea00_0380_0000)); // EXIT
@@ -71,11 +81,13 @@ fn byte(i: usize) -> u8 {
     ((i * 7) ^ ((i >> 8) * 13)) as u8
 }
 
-/// What a lane writes after it has read at `at`; or the address that it faults at.
-fn reference(places: &[Option<i64>]) -> Result<Vec<u8>, i64> {
+/// What lanes write after they have read at their places; or the address that one faults at. `executes` says which loads, by their number, a
+/// lane executes.
+fn reference(places: &[Option<i64>], executes: impl Fn(usize, usize) -> bool) -> Result<Vec<u8>, i64> {
     let mut out = vec![0; 32 * WRITTEN];
-    for l in loads() {
-        for (lane, at) in places.iter().enumerate().filter_map(|(lane, at)| Some((lane, (*at)? + l.offset))) {
+    for (n, l) in loads().iter().enumerate() {
+        let lanes = places.iter().enumerate().filter(|(lane, _)| executes(n, *lane));
+        for (lane, at) in lanes.filter_map(|(lane, at)| Some((lane, (*at)? + l.offset))) {
             if at % l.bytes as i64 != 0 || at < 0 || at as usize + l.bytes > BYTES {
                 return Err(at);
             }
@@ -98,24 +110,43 @@ fn places() -> impl Strategy<Value = Vec<i64>> {
     prop_oneof![anywhere, row, matrix, edge, odd]
 }
 
+/// Some lanes, or all lanes of some vectors of the host.
+fn lanes() -> impl Strategy<Value = u32> {
+    let vectors =
+        any::<[bool; 4]>().prop_map(|on| (0..4).fold(0, |lanes, i| lanes | u32::from(on[i]) * 0xff << (8 * i)));
+    prop_oneof![any::<u32>(), vectors]
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(1200))]
 
     #[test]
     fn loads_of_one_register_are_those_of_one_load_after_another(
         at in places(),
         mask in prop_oneof![Just(u32::MAX), Just(0xffff), Just(0xff00_ff00), any::<u32>()],
         threads in prop_oneof![Just(32usize), 1..33usize],
+        guards in prop_oneof![
+            Just(vec![ALWAYS; 17]),
+            prop::collection::vec(prop_oneof![1..ALWAYS, Just(ALWAYS)], 17),
+            prop::collection::vec(1..4u64, 17),
+        ],
+        (sets, wild) in (prop::collection::vec(lanes(), 8), prop_oneof![Just(0), lanes()]),
     ) {
         let mut gpu = Gpu { threads: 1, ..Gpu::default() };
         let out = gpu.alloc(32 * WRITTEN);
         let memory = gpu.upload(&(0..BYTES).map(byte).collect::<Vec<u8>>());
         let stays = |lane: usize| lane < threads && mask >> lane & 1 != 0;
-        let table: Vec<i64> = (0..32).flat_map(|lane| [memory.va as i64 + at[lane], i64::from(!stays(lane))]).collect();
+        // A lane for which all guards are false may have any address.
+        let is_set = |guard: u64, lane: usize| guard == ALWAYS || (sets[guard as usize] & !wild) >> lane & 1 != 0;
+        let at: Vec<i64> = (0..32)
+            .map(|lane| if guards.iter().any(|guard| is_set(*guard, lane)) { at[lane] } else { at[lane] << 40 | 1 })
+            .collect();
+        let bits = |lane: usize| (1..ALWAYS).fold(i64::from(!stays(lane)), |bits, n| bits | i64::from(is_set(n, lane)) << n);
+        let table: Vec<i64> = (0..32).flat_map(|lane| [memory.va as i64 + at[lane], bits(lane)]).collect();
         let table = gpu.upload(&table);
-        let found = gpu.run(&program(), [1, 1, 1], [threads as u32, 1, 1], &[Arg::Ptr(&out), Arg::Ptr(&table)]);
+        let found = gpu.run(&program(&guards), [1, 1, 1], [threads as u32, 1, 1], &[Arg::Ptr(&out), Arg::Ptr(&table)]);
         let places: Vec<_> = (0..32).map(|lane| stays(lane).then_some(at[lane])).collect();
-        match (found, reference(&places)) {
+        match (found, reference(&places, |n, lane| is_set(guards[n], lane))) {
             (Ok(_), Ok(wanted)) => prop_assert_eq!(out.read::<u8>(32 * WRITTEN), wanted),
             (Err(Stopped { fault, .. }), Err(at)) => {
                 let at = memory.va.wrapping_add_signed(at);

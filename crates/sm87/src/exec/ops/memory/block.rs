@@ -250,23 +250,24 @@ unsafe fn same<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, p: *const u8) {
 /// The lanes were arranged for a block that is readable, with a word for each load; there are four loads, or a multiple of that.
 #[inline(always)]
 pub(super) unsafe fn load_rows<V: Simd>(w: &mut Warp, loads: &[Uop], on: u32, places: Places<'_>) {
+    let (base, at, rows) = (places.base.cast_const(), places.layout.at.as_ptr(), w.own());
     let mut i = 0;
     while i < 32 {
         let active = part::<V>(on, i);
-        if active != 0 {
-            for (n, four) in loads.chunks_exact(4).enumerate() {
-                // SAFETY: whoever calls has found four words more for each lane; rows have 32 words.
-                unsafe {
-                    let found = V::gather_words(
-                        places.base.cast_const().wrapping_add(16 * n),
-                        places.layout.at.as_ptr().add(i),
-                    );
-                    for (u, x) in four.iter().zip(found) {
-                        let p = w.dst(u.d).add(i);
-                        let x = if active == V::ALL { x } else { V::from_bits(active).select(x, V::load(p)) };
-                        x.store(p);
+        // SAFETY: whoever calls has found four words more for each lane and each group of loads; rows have 32 words.
+        unsafe {
+            if active == V::ALL {
+                V::gather_words(base, at.add(i), loads.len() / 4, |n, found| {
+                    for (k, x) in found.into_iter().enumerate() {
+                        x.store(rows.add(loads.get_unchecked(4 * n + k).d.offset() + i));
                     }
-                }
+                });
+            } else if active != 0 {
+                V::gather_words(base, at.add(i), loads.len() / 4, |n, found| {
+                    for (k, x) in found.into_iter().enumerate() {
+                        put(rows.add(loads.get_unchecked(4 * n + k).d.offset()), i, on, x);
+                    }
+                });
             }
         }
         i += V::LANES;
@@ -281,15 +282,16 @@ pub(super) unsafe fn load_rows<V: Simd>(w: &mut Warp, loads: &[Uop], on: u32, pl
 unsafe fn wide<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places: Places<'_>) {
     let (base, layout, words) = (places.base.cast_const(), places.layout, const { bytes(SIZE).div_ceil(4) } as usize);
     let rows: [*mut u32; 4] = [w.dst(u.d), w.dst(u.d.plus(1)), w.dst(u.d.plus(2)), w.dst(u.d.plus(3))];
-    let mut found = [V::splat(0); 4];
+    let (mut found, mut is_before) = ([V::splat(0); 4], false);
     let mut i = 0;
     // SAFETY: `arrange` found every lane inside the block and aligned; rows have 32 words.
     unsafe {
         while i < 32 {
-            if part::<V>(on, i) != 0 {
+            let loads = part::<V>(on, i) != 0;
+            if loads {
                 let at = layout.at.as_ptr().add(i);
                 // In products of matrices, lanes often load the same words as their neighbours, or as the vector before.
-                if layout.again >> i & 1 == 0 {
+                if !is_before || layout.again >> i & 1 == 0 {
                     let same = V::LANES > 1 && layout.same >> i & 1 != 0;
                     found = match SIZE {
                         5 if same => two(V::spread2(base.add(at.read() as usize))),
@@ -302,6 +304,7 @@ unsafe fn wide<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, on: u32, places:
                     put(rows[k], i, on, found[k]);
                 }
             }
+            is_before = loads;
             i += V::LANES;
         }
     }

@@ -108,8 +108,9 @@ struct LoadGlobal<const SIZE: u32>;
 impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        // Loads of a chain have no condition.
-        let (chain, len) = (env.memory.known.of(u), const { bytes(SIZE) });
+        // What excludes lanes from a load of a chain has excluded them from `exec`.
+        let len = const { bytes(SIZE) };
+        let chain = env.memory.known.of(u, len);
         let known = chain.places(w, u, exec, len);
         match known.filter(|places| exec == u32::MAX && (SIZE > 4 || places.layout.how != Pattern::Scattered)) {
             Some(places) => {
@@ -149,12 +150,20 @@ fn load_together<V: Simd, const SIZE: u32, const ALL: bool>(w: &mut Warp, env: &
     let on = if ALL { u32::MAX } else { on };
     let (offset, len) = (known::offset(u), const { bytes(SIZE) });
     let Env { memory: Memory { known, tlb, .. }, image, outcome, .. } = env;
-    let chain = known.of(u);
+    let chain = known.of(u, len);
     if chain.places(w, u, on, len).is_none() {
-        let Some(found) = find::<V, SIZE>(w, tlb, u, on, false, chain.spot()) else {
-            return load_lanes::<SIZE>(w, env, u, on);
+        let spot = chain.spot();
+        // Loads of a chain often have different predicates. Where the lanes are is the same for all of them, if it can be told of all
+        // lanes of the warp.
+        let mut of = if ALL || spot.layout.lanes == on { on } else { w.active | on };
+        let found = loop {
+            match find::<V, SIZE>(w, tlb, u, of, false, spot) {
+                Some(found) => break found,
+                None if of == on => return load_lanes::<SIZE>(w, env, u, on),
+                None => of = on,
+            }
         };
-        chain.keep(w, u, on, found);
+        chain.keep(w, u, of, found);
     }
     let places = chain.at(offset);
     if SIZE == 4 && places.are_scattered() {
