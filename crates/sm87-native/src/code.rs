@@ -23,7 +23,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    fn new() -> Pool {
+    pub(crate) fn new() -> Pool {
         Pool { rows: vec![Vector(std::array::from_fn(|lane| 1 << lane))], places: HashMap::new() }
     }
 

@@ -93,6 +93,8 @@ impl<'a> Emitter<'a> {
         self.put(Instruction::with1(Code::Dec_rm32, R9D))?;
         self.put(Instruction::with_branch(Code::Jne_rel32_64, top))?;
         self.put(Instruction::with2(Code::Mov_r32_rm32, EAX, R11D))?;
+        // Otherwise each instruction of the host that uses half a vector would wait for the other half, until somebody clears these.
+        self.put(Ok(Instruction::with(Code::VEX_Vzeroupper)))?;
         self.put(Ok(Instruction::with(Code::Leaveq)))?;
         self.put(Ok(Instruction::with(Code::Retnq)))?;
         Ok(found)

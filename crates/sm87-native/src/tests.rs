@@ -1,6 +1,8 @@
 //! Graphs at random: the machine code computes what each lane by itself would.
 #![allow(unsafe_code)]
 
+use crate::code::Pool;
+use crate::emit;
 use crate::graph::{Graph, Node, Place};
 use crate::{Builder, Host, One, Two, Value};
 use proptest::prelude::*;
@@ -306,6 +308,20 @@ fn hosts() -> Vec<Host> {
     match Host::found() {
         Some(Host::Avx512) => vec![Host::Avx2, Host::Avx512],
         found => found.into_iter().collect(),
+    }
+}
+
+#[test]
+fn code_leaves_no_upper_halves_of_vectors() {
+    const END: [u8; 5] = [0xc5, 0xf8, 0x77, 0xc9, 0xc3]; // vzeroupper, leave, ret
+    let mut graph = Graph::default();
+    let (a, b) = (graph.row(32), graph.row(64));
+    let sum = graph.two(Two::Add, a, b);
+    graph.set_row(0, sum, false);
+    for host in [Host::Avx2, Host::Avx512] {
+        for code in emit::functions(host, &graph, &mut Pool::new()).expect("room") {
+            assert!(code.ends_with(&END), "{host:?}: {code:02x?}");
+        }
     }
 }
 

@@ -427,8 +427,11 @@ impl Warp {
     #[inline(always)]
     pub(crate) fn converges(&self, row: Src, here: u32) -> bool {
         let (views, view) = (self.lanes_of(row), self.get(row, here.trailing_zeros()));
-        let wanted = |i: usize| 0u32.wrapping_sub(here >> i & 1);
-        let apart = (0..32).fold(0, |apart, i| apart | (views[i] ^ view) & wanted(i));
+        let mut apart = 0;
+        // A loop, because a closure would not get the instruction set of the handler.
+        for (i, other) in views.iter().enumerate() {
+            apart |= (other ^ view) & 0u32.wrapping_sub(here >> i & 1);
+        }
         if apart == 0 { view & self.live & !here == 0 } else { self.converged(row, here) == here }
     }
 

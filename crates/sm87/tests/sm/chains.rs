@@ -113,7 +113,7 @@ fn places() -> impl Strategy<Value = Vec<i64>> {
 /// Some lanes, or all lanes of some vectors of the host.
 fn lanes() -> impl Strategy<Value = u32> {
     let vectors =
-        any::<[bool; 4]>().prop_map(|on| (0..4).fold(0, |lanes, i| lanes | u32::from(on[i]) * 0xff << (8 * i)));
+        any::<[bool; 4]>().prop_map(|on| (0..4).fold(0, |lanes, i| lanes | (u32::from(on[i]) * 0xff) << (8 * i)));
     prop_oneof![any::<u32>(), vectors]
 }
 

@@ -1,10 +1,12 @@
-//! BAR and B2R: the barriers of a CTA.
+//! BAR and B2R, the barriers of a CTA, and BSSY, BSYNC and BREAK, the convergence barriers of a warp.
 
 use super::int::put_pred;
+use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::groups::Wait;
 use crate::exec::lower::{Lower, Refused};
-use crate::exec::rows::Src;
+use crate::exec::rows::{Dst, Src};
+use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 
@@ -116,4 +118,57 @@ fn result(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 /// B2R.RESULT reads the result of the last BAR.RED.
 pub(crate) fn b2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d: l.dst(1), pd: l.pdst(81), ..l.uop(Handlers::all(result)) })
+}
+
+struct Bssy;
+impl Whole for Bssy {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let members = exec & w.pred(u.ps);
+        w.fill(u.d, members, members);
+        Flow::Next
+    }
+}
+
+pub(crate) fn bssy_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let (n, ps) = (l.bits(16, 4) as u8, l.ps());
+    let d = if ps.is_always_true() { l.barrier(n) } else { Dst::barrier(n) };
+    Ok(Uop { d, ps, ..l.uop(alu::whole::<Bssy>()) })
+}
+
+struct Bsync;
+impl Whole for Bsync {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let arrived = exec & w.pred(u.ps);
+        // The whole running group is here and no lane is missing, so the group continues without waiting.
+        if arrived == w.active && !w.alone && w.converges(u.a, arrived) {
+            return Flow::Next;
+        }
+        w.park(arrived, u.at, Wait::Converge(u.a));
+        w.pc = u.at + 1;
+        w.settle();
+        Flow::Jump
+    }
+}
+pub(crate) fn bsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    Ok(Uop { a: Src::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(alu::whole::<Bsync>()) })
+}
+
+fn break_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let gone = exec & w.pred(u.ps);
+    for lane in lanes(gone) {
+        let view = w.get(u.a, lane);
+        // Lanes that have the same view of the barrier leave it together.
+        if view & !gone != 0 {
+            w.forget(u.a, view, gone & view);
+        }
+    }
+    w.barrier_changed();
+    Flow::Next
+}
+
+pub(crate) fn break_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
+    let n = l.bits(16, 4) as u8;
+    Ok(Uop { a: Src::barrier(n), d: Dst::barrier(n), ps: l.ps(), ..l.uop(Handlers::all(break_)) })
 }

@@ -1,4 +1,4 @@
-//! Instructions that move lanes: branches, calls, convergence barriers, CTA barriers and EXIT.
+//! Instructions that move lanes: branches, calls, moves of convergence barriers, WARPSYNC and EXIT.
 
 use crate::exec::alu::{self, Whole};
 use crate::exec::clock;
@@ -233,55 +233,6 @@ fn exit(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 
 pub(crate) fn exit_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { ps: l.ps(), ..l.uop(Handlers::all(exit)) })
-}
-
-fn bssy(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let members = exec & w.pred(u.ps);
-    w.fill(u.d, members, members);
-    Flow::Next
-}
-
-pub(crate) fn bssy_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let (n, ps) = (l.bits(16, 4) as u8, l.ps());
-    let d = if ps.is_always_true() { l.barrier(n) } else { Dst::barrier(n) };
-    Ok(Uop { d, ps, ..l.uop(Handlers::all(bssy)) })
-}
-
-struct Bsync;
-impl Whole for Bsync {
-    #[inline(always)]
-    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        let arrived = exec & w.pred(u.ps);
-        // The whole running group is here and no lane is missing, so the group continues without waiting.
-        if arrived == w.active && !w.alone && w.converges(u.a, arrived) {
-            return Flow::Next;
-        }
-        w.park(arrived, u.at, Wait::Converge(u.a));
-        w.pc = u.at + 1;
-        w.settle();
-        Flow::Jump
-    }
-}
-pub(crate) fn bsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    Ok(Uop { a: Src::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(alu::whole::<Bsync>()) })
-}
-
-fn break_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let gone = exec & w.pred(u.ps);
-    for lane in lanes(gone) {
-        let view = w.get(u.a, lane);
-        // Lanes that have the same view of the barrier leave it together.
-        if view & !gone != 0 {
-            w.forget(u.a, view, gone & view);
-        }
-    }
-    w.barrier_changed();
-    Flow::Next
-}
-
-pub(crate) fn break_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    let n = l.bits(16, 4) as u8;
-    Ok(Uop { a: Src::barrier(n), d: Dst::barrier(n), ps: l.ps(), ..l.uop(Handlers::all(break_)) })
 }
 
 struct Bmov;
