@@ -91,7 +91,9 @@ static void share(struct worker *w, unsigned handle, unsigned file) {
 /* The bytes of a buffer through a mapping. Its handle may be gone, and the number be another buffer's. */
 static void map_it(struct worker *w, unsigned file) {
   if (!w->files[file] || !w->is_buffer[file]) return;
-  volatile uint8_t *at = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, w->files[file], 0);
+  volatile uint8_t *at;
+  do at = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, w->files[file], 0);
+  while (at == MAP_FAILED && errno == EINTR);
   if (at == MAP_FAILED) fail("mmap");
   uint8_t value = at[0];
   for (unsigned i = 0; i < SIZE; i += 512) {
