@@ -238,6 +238,12 @@ impl Chain {
         Places::new(self.found.first.wrapping_add(moved as usize), &self.spot.layout)
     }
 
+    /// Where the lanes were at the last access.
+    #[inline(always)]
+    pub(super) fn last(&self) -> &Spot {
+        &self.spot
+    }
+
     /// The place for what is found out. Nothing is known of the chain until [`Self::keep`] is called.
     #[inline(always)]
     pub(super) fn spot(&mut self) -> &mut Spot {

@@ -42,6 +42,39 @@ impl<V: Simd> Numbers<V> for Registers<V> {
     }
 }
 
+/// The address of the first of some lanes, and what it is made of.
+struct First {
+    va: u64,
+    low: u32,
+    high: u32,
+    uniform: u64,
+}
+
+impl First {
+    #[inline(always)]
+    fn of(w: &Warp, u: &Uop, on: u32) -> First {
+        let (lane, is_pair, uniform) = (on.trailing_zeros(), u.mods & PAIR != 0, uniform(w, u));
+        let (low, high) = (w.get(u.a, lane), if is_pair { w.get(u.a.plus(1), lane) } else { 0 });
+        First { va: uniform.wrapping_add(u64::from(low) | u64::from(high) << 32), low, high, uniform }
+    }
+
+    /// The registers of the lanes with whose first one this is.
+    #[inline(always)]
+    fn registers<V: Simd>(&self, w: &Warp, u: &Uop) -> Registers<V> {
+        let high = (u.mods & PAIR != 0).then(|| w.src(u.a.plus(1)));
+        Registers { low: w.src(u.a), high, wanted: V::splat(self.high) }
+    }
+
+    /// Where the lanes in `on` are if they lie as in the access that `spot` knows, in the same extent.
+    #[inline(always)]
+    fn again<V: Simd, const SIZE: u32>(&self, w: &Warp, u: &Uop, on: u32, spot: &Spot) -> Option<Found> {
+        let len = const { bytes(SIZE) };
+        let found = spot.found(self.low, self.high, self.uniform)?;
+        let is_aligned = self.va & u64::from(len - 1) == 0;
+        (is_aligned && spot.layout.is_of(on, len, self.low, &self.registers::<V>(w, u))).then_some(found)
+    }
+}
+
 /// Finds where the lanes of an access are, and keeps that with how they lie. `None` if a lane is in another extent than the first active
 /// one, or misaligned.
 #[inline(always)]
@@ -53,19 +86,13 @@ fn find<V: Simd, const SIZE: u32>(
     write: bool,
     spot: &mut Spot,
 ) -> Option<Found> {
-    let len = const { bytes(SIZE) };
-    let (lane, is_pair) = (on.trailing_zeros(), u.mods & PAIR != 0);
-    let (first, high) = (w.get(u.a, lane), if is_pair { w.get(u.a.plus(1), lane) } else { 0 });
-    let uniform = uniform(w, u);
-    let va = uniform.wrapping_add(u64::from(first) | u64::from(high) << 32);
+    let (first, len) = (First::of(w, u, on), const { bytes(SIZE) });
+    if let Some(found) = first.again::<V, SIZE>(w, u, on, spot) {
+        return Some(found);
+    }
+    let First { va, low, high, uniform } = first;
     if va & u64::from(len - 1) != 0 {
         return None;
-    }
-    let numbers = Registers { low: w.src(u.a), high: is_pair.then(|| w.src(u.a.plus(1))), wanted: V::splat(high) };
-    if let Some(found) = spot.found(first, high, uniform)
-        && spot.layout.is_of(on, len, first, &numbers)
-    {
-        return Some(found);
     }
     let access = if write { Access::Write } else { Access::Read };
     let p = tlb.get(va, len.into(), write, access).ok().filter(|p| !p.is_null())?;
@@ -73,14 +100,14 @@ fn find<V: Simd, const SIZE: u32>(
     let behind = (size - before).checked_sub(len.into())?;
     // The distance of a lane's address from the first lane's is the distance of their low words.
     let bounds = Bounds {
-        first,
-        least: u64::from(first).saturating_sub(before) as u32,
-        most: (u64::from(first) + behind).min(u32::MAX.into()) as u32,
+        first: low,
+        least: u64::from(low).saturating_sub(before) as u32,
+        most: (u64::from(low) + behind).min(u32::MAX.into()) as u32,
     };
-    arrange::<V, SIZE>(&mut spot.layout, on, bounds, &numbers)?;
-    let (least, most) = spot.layout.span(first);
+    arrange::<V, SIZE>(&mut spot.layout, on, bounds, &first.registers::<V>(w, u))?;
+    let (least, most) = spot.layout.span(low);
     let found = Found { first: p, back: i64::from(bounds.least) - least, ahead: i64::from(bounds.most) - most };
-    spot.keep(first, high, uniform, found);
+    spot.keep(low, high, uniform, found);
     Some(found)
 }
 
@@ -111,16 +138,40 @@ impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
         // What excludes lanes from a load of a chain has excluded them from `exec`.
         let len = const { bytes(SIZE) };
         let chain = env.memory.known.of(u, len);
-        let known = chain.places(w, u, exec, len);
-        match known.filter(|places| exec == u32::MAX && (SIZE > 4 || places.layout.how != Pattern::Scattered)) {
+        if exec != u32::MAX || SIZE <= 4 && chain.last().layout.how == Pattern::Scattered {
+            return alu::apart::<V, LoadAnew<SIZE>>(w, env, u, exec);
+        }
+        match chain.places(w, u, u32::MAX, len) {
             Some(places) => {
                 chain.fetch_ahead(places, len);
                 // SAFETY: `find` found every lane of the chain's first load inside the extent, and `places` those of this one.
                 unsafe { load_all::<V, SIZE>(w, u, places) };
                 Flow::Next
             }
-            None => alu::apart::<V, LoadAnew<SIZE>>(w, env, u, exec),
+            None => alu::apart::<V, LoadAgain<SIZE>>(w, env, u, exec),
         }
+    }
+}
+
+/// A load of all lanes with which a chain begins anew, and the last one was as [`load_all`] needs it. Mostly it is one of a loop: its lanes
+/// lie as in the turn before.
+struct LoadAgain<const SIZE: u32>;
+impl<const SIZE: u32> Whole for LoadAgain<SIZE> {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let (on, len) = (exec & w.pred(u.ps), const { bytes(SIZE) });
+        let chain = env.memory.known.of(u, len);
+        if on == u32::MAX
+            && let Some(found) = First::of(w, u, on).again::<V, SIZE>(w, u, u32::MAX, chain.last())
+        {
+            chain.keep(w, u, on, found);
+            let places = chain.at(known::offset(u));
+            chain.fetch_ahead(places, len);
+            // SAFETY: `again` found every lane inside the extent.
+            unsafe { load_all::<V, SIZE>(w, u, places) };
+            return Flow::Next;
+        }
+        alu::apart::<V, LoadAnew<SIZE>>(w, env, u, exec)
     }
 }
 
@@ -208,8 +259,29 @@ fn load_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32
     Flow::Next
 }
 
+/// A store. Mostly it is one of a loop: its lanes lie in a row, as in the turn before. All others are a function of their own, as those of
+/// loads are.
 struct StoreGlobal<const SIZE: u32>;
 impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let spot = env.memory.known.of_store(u);
+        if SIZE >= 4
+            && exec == u32::MAX
+            && spot.layout.how == Pattern::Row
+            && let Some(found) = First::of(w, u, exec).again::<V, SIZE>(w, u, u32::MAX, spot)
+        {
+            // SAFETY: `again` found every lane inside the extent, which is writable.
+            unsafe { store_block::<V, SIZE>(w, u, u32::MAX, Places::new(found.first, &spot.layout)) };
+            return Flow::Next;
+        }
+        alu::apart::<V, StoreAnew<SIZE>>(w, env, u, exec)
+    }
+}
+
+/// A store of which nothing is known, or of some lanes, or whose lanes are not in a row.
+struct StoreAnew<const SIZE: u32>;
+impl<const SIZE: u32> Whole for StoreAnew<SIZE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         if exec.is_power_of_two() {
