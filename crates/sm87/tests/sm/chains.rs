@@ -169,6 +169,8 @@ enum Lie {
     Row(u64, u64),
     /// As in the turn before, all farther away.
     Further(u64),
+    /// As in the turn before, all so many bytes farther away, which may be misaligned.
+    Aside(u64),
     /// As in the turn before, but one lane elsewhere.
     But(usize, u64),
     /// As in the turn before, but the last lane is so many accesses before the end of the first half.
@@ -195,6 +197,7 @@ fn turns(lies: &[Lie], len: u64) -> Vec<Vec<u64>> {
         places = match *lie {
             Lie::Row(first, apart) => (0..32).map(|lane| len * (first + apart * lane)).collect(),
             Lie::Further(by) => places.iter().map(|at| at + len * by).collect(),
+            Lie::Aside(by) => places.iter().map(|at| at + by).collect(),
             Lie::But(lane, at) => {
                 places.iter().enumerate().map(|(i, p)| if i == lane { len * at } else { *p }).collect()
             }
@@ -250,7 +253,8 @@ fn lie() -> impl Strategy<Value = Lie> {
     let further = prop_oneof![3 => 0..64u64, 2 => 0..COPIED / 64, 1 => Just(1 << 28)];
     prop_oneof![
         2 => row,
-        6 => further.prop_map(Lie::Further),
+        8 => further.prop_map(Lie::Further),
+        1 => (1..20u64).prop_map(Lie::Aside),
         2 => (0..32usize, 0..COPIED / 16).prop_map(|(lane, at)| Lie::But(lane, at)),
         1 => Just(Lie::Across),
         2 => (0..2 * SECOND).prop_map(Lie::Edge),
@@ -285,7 +289,7 @@ proptest! {
         let found = gpu.run(&kernel, [1, 1, 1], [threads as u32, 1, 1], &[Arg::Ptr(&table)]);
         let mut all = places.iter().flat_map(|row| &row[..threads]).flat_map(|at| [*at, at + SECOND * len]);
         let mut there = all.clone().map(|at| if at < ACROSS { at } else { at - ACROSS });
-        prop_assert_eq!(found.is_ok(), there.all(|at| at + len <= COPIED), "{:?}", found);
+        prop_assert_eq!(found.is_ok(), there.all(|at| at + len <= COPIED && at % len == 0), "{:?}", found);
         if found.is_ok() {
             let at = |place: u64| if place < ACROSS { (place + half) % COPIED } else { place - ACROSS } as usize;
             let mut wanted = vec![0; COPIED as usize];
