@@ -92,7 +92,7 @@ include make/packages.mk
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-SUITES := cargo-test+fetch test-threads test-out-of-process+test-tinygrad-sample test-aarch64-sample+test-glibc ctest pytest test-releases-sample
+SUITES := cargo-test+fetch test-out-of-process+test-tinygrad-sample test-aarch64-sample+test-glibc ctest+test-threads+test-releases-sample pytest
 test:             ## every test there is, and a table at the end
 	@MAKE="$(MAKE)" $(PYTHON) packaging/run_suites.py $(SUITES)
 

@@ -2,8 +2,8 @@
 
     python packaging/run_suites.py SUITE...
 
-Every suite is a target of the Makefile. `one+other` runs two at the same time, each of which would leave a core without work; what
-the second one prints follows when the first one has ended. The first that fails ends the run; those behind it are listed as not run.
+Every suite is a target of the Makefile. `one+other` runs suites at the same time, each of which would leave a core without work; what
+the others print follows when the first one has ended. The first that fails ends the run; those behind it are listed as not run.
 """
 
 import dataclasses
