@@ -343,8 +343,9 @@ screens: build venv $(SIM)  ## docs/images: pictures of doctor, top and trace, m
 book-test: build venv-pool $(TEST_TINY) $(SIM) $(CLANG)  ## runs every command and example of the README and the book, and follows every link
 	$(PY) -m pytest -c python/pyproject.toml --rootdir python python/tests/test_book.py
 
+# It reads a few files, so that optimisations would take longer than they save.
 $(CBINDGEN):
-	$(CARGO) install --quiet --locked --root "$(WHOLE_CACHE)"/cbindgen-$(CBINDGEN_VERSION) --target-dir "$(WHOLE_CACHE)"/cbindgen-build cbindgen@$(CBINDGEN_VERSION)
+	$(CARGO) install --quiet --locked --debug --root "$(WHOLE_CACHE)"/cbindgen-$(CBINDGEN_VERSION) --target-dir "$(WHOLE_CACHE)"/cbindgen-build cbindgen@$(CBINDGEN_VERSION)
 
 include make/suites.mk make/endurance.mk
 
