@@ -98,6 +98,26 @@ impl Each for FloatToFloat {
     }
 }
 
+/// F2F from f32 to f64. Programs that add floats in doubles spend much of their time here.
+struct SingleToDouble;
+impl Each for SingleToDouble {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let x = single::modify(w.get(u.a, lane), u.mods & ABS != 0, u.mods & NEG != 0);
+        w.put64(u.d, lane, num::f32_to_f64(x, ftz(u)));
+    }
+}
+
+/// F2F from f64 to f32, rounded to nearest.
+struct DoubleToSingle;
+impl Each for DoubleToSingle {
+    #[inline(always)]
+    fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let x = double::modify(w.get64(u.a, lane), u.mods & ABS != 0, u.mods & NEG != 0);
+        w.put(u.d, lane, num::f64_to_f32(x, Round::Rn, ftz(u)));
+    }
+}
+
 fn wide(code: u32) -> u8 {
     if code == 3 { 2 } else { 1 }
 }
@@ -109,7 +129,12 @@ pub(crate) fn f2f(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     }
     let mods = common(l) | to << TO | from << FROM;
     let (d, a) = (l.dst(wide(to)), l.slot32_wide(wide(from), Widen::High)?);
-    Ok(Uop { d, a, mods, ..l.uop(alu::each::<FloatToFloat>()) })
+    let run = match (from, to, Round::from_bits(mods >> ROUND)) {
+        (F32, F64, _) => alu::each::<SingleToDouble>(),
+        (F64, F32, Round::Rn) => alu::each::<DoubleToSingle>(),
+        _ => alu::each::<FloatToFloat>(),
+    };
+    Ok(Uop { d, a, mods, ..l.uop(run) })
 }
 
 struct FloatToInt;
@@ -357,7 +382,8 @@ pub(crate) fn f2ip(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::several::tests::lanes;
+    use crate::exec::rows::{Dst, Row, Src, rows_per_warp};
+    use crate::exec::several::tests::{lanes, uop};
     use crate::exec::several::{Results, Several, Sources};
     use proptest::prelude::*;
 
@@ -381,8 +407,28 @@ mod tests {
         }
     }
 
+    /// What an operation makes of a pair in one lane.
+    fn of_lane<O: Each>(mods: u32, x: u64) -> u64 {
+        let (mut rows, mut w) = (vec![Row::ZERO; rows_per_warp(10)], Warp::new(0));
+        w.begin(1, 0, &mut rows, &[], &[]);
+        w.put64(Dst::reg(4), 0, x);
+        O::each(&mut w, &uop(mods, 0), 0);
+        w.get64(Src::reg(0), 0)
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn conversions_of_their_own_are_those_of_all(x: u64, e in 860..1200u64, which: u8, flags: [bool; 3]) {
+            let flags: u32 = [NEG, ABS, FTZ].iter().zip(flags).map(|(&bit, on)| flag(on, bit)).sum();
+            let (widen, narrow) = (F64 << TO | F32 << FROM | flags, F32 << TO | F64 << FROM | flags);
+            let single = if which & 1 == 0 { x } else { [0, 1, 0x80_0000, 0x7f80_0000, 0x7f80_0001, 0xffc0_0001][x as usize % 6] };
+            // Most numbers have an exponent that is near the range of floats.
+            let double = if which & 6 == 0 { x } else { x & !(0x7ff << 52) | e << 52 };
+            prop_assert_eq!(of_lane::<SingleToDouble>(widen, single), of_lane::<FloatToFloat>(widen, single));
+            prop_assert_eq!(of_lane::<DoubleToSingle>(narrow, double), of_lane::<FloatToFloat>(narrow, double));
+        }
 
         #[test]
         fn words_are_those_of_one_lane(x in prop::array::uniform8(any::<u32>()), e in prop::array::uniform8(124..162u32), flags: [bool; 4]) {

@@ -153,8 +153,7 @@ impl<const SIZE: u32> Whole for LoadGlobal<SIZE> {
     }
 }
 
-/// A load of all lanes with which a chain begins anew, and the last one was as [`load_all`] needs it. Mostly it is one of a loop: its lanes
-/// lie as in the turn before.
+/// A load of all lanes with which a chain begins anew. Mostly it is one of a loop: its lanes lie as in the turn before.
 struct LoadAgain<const SIZE: u32>;
 impl<const SIZE: u32> Whole for LoadAgain<SIZE> {
     #[inline(always)]
@@ -259,8 +258,7 @@ fn load_lanes<const SIZE: u32>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, on: u32
     Flow::Next
 }
 
-/// A store. Mostly it is one of a loop: its lanes lie in a row, as in the turn before. All others are a function of their own, as those of
-/// loads are.
+/// A store. Mostly it is one of a loop: its lanes lie in a row, as in the turn before.
 struct StoreGlobal<const SIZE: u32>;
 impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
     #[inline(always)]
