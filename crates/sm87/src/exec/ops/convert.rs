@@ -59,13 +59,18 @@ enum Number {
 
 #[inline(always)]
 fn number(w: &Warp, u: &Uop, lane: u32) -> Number {
+    number_of(w, u, lane, u.mods >> FROM & 7)
+}
+
+#[inline(always)]
+fn number_of(w: &Warp, u: &Uop, lane: u32, from: u32) -> Number {
     let (abs, neg) = (u.mods & ABS != 0, u.mods & NEG != 0);
     let half = || {
         let x = w.get(u.a, lane);
         let x = if u.mods >> SELECT & 1 != 0 { (x >> 16) as u16 } else { x as u16 };
         (if abs { x & 0x7fff } else { x }) ^ (u16::from(neg) << 15)
     };
-    match u.mods >> FROM & 7 {
+    match from {
         F16 => Number::Half(Kind::F16, half()),
         BF16 => Number::Half(Kind::Bf16, half()),
         F64 => Number::Double(double::modify(w.get64(u.a, lane), abs, neg)),
@@ -78,12 +83,17 @@ fn put(w: &mut Warp, u: &Uop, lane: u32, value: u64) {
     if u.mods >> TO & 7 == 3 { w.put64(u.d, lane, value) } else { w.put(u.d, lane, value as u32) }
 }
 
-struct FloatToFloat;
-impl Each for FloatToFloat {
+/// F2F. The types are those of the instruction if they are [`ANY`].
+struct FloatToFloat<const SOURCE: u32, const RESULT: u32>;
+const ANY: u32 = 0;
+impl<const SOURCE: u32, const RESULT: u32> Each for FloatToFloat<SOURCE, RESULT> {
+    #[inline(always)]
     fn each(w: &mut Warp, u: &Uop, lane: u32) {
+        let from = if SOURCE == ANY { u.mods >> FROM & 7 } else { SOURCE };
+        let to = if RESULT == ANY { u.mods >> TO & 7 } else { RESULT };
         let (round, ftz) = (round(u), ftz(u));
-        let kind = if u.mods >> TO & 7 == BF16 { Kind::Bf16 } else { Kind::F16 };
-        let r = match (number(w, u, lane), u.mods >> TO & 7) {
+        let kind = if to == BF16 { Kind::Bf16 } else { Kind::F16 };
+        let r = match (number_of(w, u, lane, from), to) {
             (Number::Half(k, x), F32) => num::half_to_f32(x, k, ftz).into(),
             (Number::Half(k, x), F64) => num::half_to_f64(x, k),
             (Number::Half(k, x), _) => num::f32_to_half(num::half_to_f32(x, k, false), kind, round, false).into(),
@@ -94,27 +104,7 @@ impl Each for FloatToFloat {
             (Number::Double(x), F64) => x,
             (Number::Double(x), _) => num::f64_to_half(x, kind, round).into(),
         };
-        put(w, u, lane, r);
-    }
-}
-
-/// F2F from f32 to f64. Programs that add floats in doubles spend much of their time here.
-struct SingleToDouble;
-impl Each for SingleToDouble {
-    #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let x = single::modify(w.get(u.a, lane), u.mods & ABS != 0, u.mods & NEG != 0);
-        w.put64(u.d, lane, num::f32_to_f64(x, ftz(u)));
-    }
-}
-
-/// F2F from f64 to f32, rounded to nearest.
-struct DoubleToSingle;
-impl Each for DoubleToSingle {
-    #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let x = double::modify(w.get64(u.a, lane), u.mods & ABS != 0, u.mods & NEG != 0);
-        w.put(u.d, lane, num::f64_to_f32(x, Round::Rn, ftz(u)));
+        if to == F64 { w.put64(u.d, lane, r) } else { w.put(u.d, lane, r as u32) }
     }
 }
 
@@ -129,10 +119,11 @@ pub(crate) fn f2f(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     }
     let mods = common(l) | to << TO | from << FROM;
     let (d, a) = (l.dst(wide(to)), l.slot32_wide(wide(from), Widen::High)?);
-    let run = match (from, to, Round::from_bits(mods >> ROUND)) {
-        (F32, F64, _) => alu::each::<SingleToDouble>(),
-        (F64, F32, Round::Rn) => alu::each::<DoubleToSingle>(),
-        _ => alu::each::<FloatToFloat>(),
+    // Programs that add floats in doubles spend much of their time here.
+    let run = match (from, to) {
+        (F32, F64) => alu::each::<FloatToFloat<F32, F64>>(),
+        (F64, F32) => alu::each::<FloatToFloat<F64, F32>>(),
+        _ => alu::each::<FloatToFloat<ANY, ANY>>(),
     };
     Ok(Uop { d, a, mods, ..l.uop(run) })
 }
@@ -426,8 +417,8 @@ mod tests {
             let single = if which & 1 == 0 { x } else { [0, 1, 0x80_0000, 0x7f80_0000, 0x7f80_0001, 0xffc0_0001][x as usize % 6] };
             // Most numbers have an exponent that is near the range of floats.
             let double = if which & 6 == 0 { x } else { x & !(0x7ff << 52) | e << 52 };
-            prop_assert_eq!(of_lane::<SingleToDouble>(widen, single), of_lane::<FloatToFloat>(widen, single));
-            prop_assert_eq!(of_lane::<DoubleToSingle>(narrow, double), of_lane::<FloatToFloat>(narrow, double));
+            prop_assert_eq!(of_lane::<FloatToFloat<F32, F64>>(widen, single), of_lane::<FloatToFloat<ANY, ANY>>(widen, single));
+            prop_assert_eq!(of_lane::<FloatToFloat<F64, F32>>(narrow, double), of_lane::<FloatToFloat<ANY, ANY>>(narrow, double));
         }
 
         #[test]
