@@ -263,9 +263,7 @@ impl Simd for Avx2 {
             let lane = |i: usize| base.add(at.add(i).read() as usize).cast::<__m128i>();
             let lanes: [_; 8] = std::array::from_fn(lane);
             for i in 0..n {
-                let row =
-                    |k: usize| _mm256_set_m128i(_mm_loadu_si128(lanes[k + 4].add(i)), _mm_loadu_si128(lanes[k].add(i)));
-                put(i, transposed([row(0), row(1), row(2), row(3)]).map(Avx2));
+                put(i, by_words(|lane| _mm_loadu_si128(lanes[lane].add(i))));
             }
         }
     }
@@ -346,9 +344,8 @@ impl Pairs for Avx2 {
         // SAFETY: the array has eight words, and each is the place of a row of the table.
         unsafe {
             row.and(Self::splat(N as u32 - 1)).shl(Self::splat(4)).store(at.as_mut_ptr());
-            let mut found = [Self::splat(0); 4];
-            Self::gather_words(table.as_ptr().cast(), at.as_ptr(), 1, |_, words| found = words);
-            let [first, second, third, _] = found;
+            let row = |lane: usize| _mm_loadu_si128(table.as_ptr().cast::<u8>().add(at[lane] as usize).cast());
+            let [first, second, third, _] = by_words(row);
             [first, second, third]
         }
     }
@@ -376,15 +373,19 @@ unsafe fn pairs(at: impl Fn(usize) -> *const u8) -> [Avx2; 2] {
 #[inline(always)]
 unsafe fn quadruples(at: impl Fn(usize) -> *const u8) -> [Avx2; 4] {
     // SAFETY: as this function asks of its caller.
+    unsafe { by_words(|lane| at(lane).cast::<__m128i>().read_volatile()) }
+}
+
+/// Four words of each lane as four vectors: the first words of all lanes, the second ones, and so on.
+///
+/// # Safety
+/// As for `doubles`.
+#[inline(always)]
+unsafe fn by_words(of: impl Fn(usize) -> __m128i) -> [Avx2; 4] {
+    // SAFETY: AVX2 is present, as this function asks of its caller.
     unsafe {
-        let mut rows = [_mm256_setzero_si256(); 4];
-        for (i, row) in rows.iter_mut().enumerate() {
-            let low = at(i).cast::<__m128i>().read_volatile();
-            let high = at(i + 4).cast::<__m128i>().read_volatile();
-            *row = _mm256_set_m128i(high, low);
-        }
-        let [a, b, c, d] = transposed(rows);
-        [Avx2(a), Avx2(b), Avx2(c), Avx2(d)]
+        let row = |lane: usize| _mm256_set_m128i(of(lane + 4), of(lane));
+        transposed([row(0), row(1), row(2), row(3)]).map(Avx2)
     }
 }
 

@@ -151,6 +151,7 @@ impl Whole for Bsync {
         Flow::Jump
     }
 }
+
 pub(crate) fn bsync_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { a: Src::barrier(l.bits(16, 4) as u8), ps: l.ps(), ..l.uop(alu::whole::<Bsync>()) })
 }

@@ -254,6 +254,7 @@ pub(super) unsafe fn load_rows<V: Simd>(w: &mut Warp, loads: &[Uop], on: u32, pl
     let mut i = 0;
     while i < 32 {
         let active = part::<V>(on, i);
+        // Each store would ask whether all lanes are active if both cases had one loop, and the loads would take twice as many instructions.
         // SAFETY: whoever calls has found four words more for each lane and each group of loads; rows have 32 words.
         unsafe {
             if active == V::ALL {
