@@ -83,8 +83,8 @@ X86      := x86_64-unknown-linux-gnu
 PORTABLE_PACKAGES := -p tegrarm -p tegrarm-preload -p tegrarm-nvml -p tegrarm-cuda -p tegrarm-cudart -p tegra-sim --lib --bins
 PORTABLE := $(TARGET)/portable
 WHOLE_PORTABLE := $(CARGO_TARGET_DIR)/portable
-# Most of the time goes to optimisations, which are the same on every glibc. Tests leave them out. The engine has some, because the tests wait
-# for it.
+# Optimisations take most of the time, and are the same on every glibc. With TEGRARM_QUICKLY, which tests set, the libraries have none, apart
+# from the engine: the tests wait for it.
 ifdef TEGRARM_QUICKLY
 PORTABLE := $(TARGET)/quickly
 WHOLE_PORTABLE := $(CARGO_TARGET_DIR)/quickly
