@@ -281,6 +281,14 @@ pub(crate) mod tests {
         }
     }
 
+    /// An operation with one word as its result, for [`lanes`].
+    pub(crate) struct One<O>(O);
+    impl<O: super::super::alu::Alu> Several for One<O> {
+        fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
+            Results::value([O::eval(u, s.a[0], s.b[0], s.c[0], s.p), V::splat(0)])
+        }
+    }
+
     /// The words and conditions of eight lanes, computed in each way that this host has.
     pub(crate) fn lanes<O: Several>(
         mods: u32,

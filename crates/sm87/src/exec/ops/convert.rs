@@ -3,7 +3,8 @@
 use super::int::lanewise;
 use crate::exec::alu::{self, Alu, Each};
 use crate::exec::lower::{Lower, Refused, Widen};
-use crate::exec::simd::Simd;
+use crate::exec::several::{Results, Several, Sources, several};
+use crate::exec::simd::{Double, Simd};
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
 use sm87_num::convert::{self as num, Int, Pack, PackInt};
@@ -108,6 +109,29 @@ impl<const SOURCE: u32, const RESULT: u32> Each for FloatToFloat<SOURCE, RESULT>
     }
 }
 
+/// F2F from a float to a double. [`num::f32_to_f64`] defines it for one lane.
+struct SingleToDouble;
+impl Several for SingleToDouble {
+    const WORDS: usize = 2;
+    const CONDITIONS: usize = 0;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
+        // A double has three bits more for its exponent, which is greater by the difference of the two biases.
+        const BIAS: u32 = (1023 - 127) << 20;
+        let [x, size, infinite] = [s.a[0], s.a[0].and(V::splat(i32::MAX as u32)), V::splat(0x7f80_0000)];
+        let tiny = size.lt(V::splat(0x80_0000));
+        // A denormal is an integer times 2^-149.
+        let digits = tiny.select(size.i2f(), size);
+        let high = digits.shr(V::splat(3)).add(tiny.select(V::splat(BIAS - (149 << 20)), V::splat(BIAS)));
+        let quiet = infinite.lt(size).and(V::splat(1 << 19));
+        let high = size.lt(infinite).select(high, high.or(V::splat(0x7ff0_0000)).or(quiet));
+        let zero = if ftz(u) { tiny } else { size.eq(V::splat(0)) };
+        let sign = if u.mods & ABS != 0 { V::splat(0) } else { x.and(V::splat(1 << 31)) };
+        let sign = if u.mods & NEG != 0 { sign.xor(V::splat(1 << 31)) } else { sign };
+        Results::value([zero.select(V::splat(0), digits.shl(V::splat(29))), zero.select(V::splat(0), high).or(sign)])
+    }
+}
+
 fn wide(code: u32) -> u8 {
     if code == 3 { 2 } else { 1 }
 }
@@ -121,7 +145,7 @@ pub(crate) fn f2f(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (d, a) = (l.dst(wide(to)), l.slot32_wide(wide(from), Widen::High)?);
     // Programs that add floats in doubles spend much of their time here.
     let run = match (from, to) {
-        (F32, F64) => alu::each::<FloatToFloat<F32, F64>>(),
+        (F32, F64) => several::<SingleToDouble>(false),
         (F64, F32) => alu::each::<FloatToFloat<F64, F32>>(),
         _ => alu::each::<FloatToFloat<ANY, ANY>>(),
     };
@@ -202,12 +226,65 @@ impl Each for IntToFloat {
     }
 }
 
-struct SignedToSingle;
-impl Alu for SignedToSingle {
+/// The integer of each lane, which has 32 bits or is a part of them, and whether it is one with a sign.
+#[inline(always)]
+fn integer<V: Simd>(u: &Uop, x: V) -> (V, bool) {
+    let from = Int::from_bits(u.mods >> FROM & 3, u.mods & SIGNED != 0);
+    let below = 32 - from.bits;
+    let part = u.mods >> SELECT & (32 / from.bits - 1);
+    let (top, down) = (x.shl(V::splat(below - from.bits * part)), V::splat(below));
+    (if from.signed { top.sar(down) } else { top.shr(down) }, from.signed)
+}
+
+/// I2F to a float, from 32 bits or less. [`num::int_to_f32`] defines it for one lane.
+struct WordToSingle;
+impl Alu for WordToSingle {
     const SOURCES: usize = 1;
     #[inline(always)]
-    fn eval<V: Simd>(_: &Uop, a: V, _: V, _: V, _: u32) -> V {
-        a.i2f()
+    fn eval<V: Simd>(u: &Uop, a: V, _: V, _: V, _: u32) -> V {
+        let (round, (x, signed)) = (round(u), integer(u, a));
+        if round == Round::Rn && (signed || u.mods >> FROM & 3 != 2) {
+            return x.i2f();
+        }
+        let (half, scale) = (V::splat(16), V::splat(0x4780_0000));
+        let high = if signed { x.sar(half) } else { x.shr(half) }.i2f();
+        let low = x.and(V::splat(0xffff)).i2f();
+        let r = high.fma(scale, low);
+        if round == Round::Rn {
+            return r;
+        }
+        // What was rounded away is less than 2^17 in both steps, so that it is exact.
+        let (zero, top) = (V::splat(0), V::splat(1 << 31));
+        let lost = high.fma(scale, r.xor(top)).fadd(low);
+        let (below, negative) = (zero.flt(lost), r.sar(V::splat(31)));
+        let up = match round {
+            Round::Rp => below,
+            Round::Rz => below.and(negative),
+            _ => zero,
+        };
+        let down = match round {
+            Round::Rm => lost.flt(zero),
+            Round::Rz => lost.flt(zero).and(negative.not()),
+            _ => zero,
+        };
+        // The bits of the next number that is nearer to zero are less by one. A mask is -1 as a number.
+        let (step, nearer) = (up.or(down), negative.select(up, down));
+        r.add(nearer.select(step, step.and(V::splat(1))))
+    }
+}
+
+/// I2F to a double, from 32 bits or less, which is exact.
+struct WordToDouble;
+impl Several for WordToDouble {
+    const WORDS: usize = 2;
+    const CONDITIONS: usize = 0;
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
+        let (x, signed) = integer(u, s.a[0]);
+        // The last bits of a double with this exponent are the units.
+        let (offset, top) = (V::splat(if signed { 1 << 31 } else { 0 }), V::splat(0x4330_0000));
+        let minus = [offset, top.xor(V::splat(1 << 31))];
+        Results::value(V::double(Double::Add, [x.xor(offset), top], minus, minus))
     }
 }
 
@@ -221,10 +298,10 @@ pub(crate) fn i2f(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let part = if from == 1 { l.bits(60, 1) } else { l.bits(60, 2) };
     let select = flag(matches!(l.word.form(), 1 | 5 | 6), part << SELECT);
     let mods = l.bits(78, 2) << ROUND | select | to << TO | from << FROM | flag(signed, SIGNED);
-    let run = if to == F32 && from == 2 && signed && l.bits(78, 2) == 0 {
-        alu::alu::<SignedToSingle>()
-    } else {
-        alu::each::<IntToFloat>()
+    let run = match to {
+        F32 if from < 3 => alu::alu::<WordToSingle>(),
+        F64 if from < 3 => several::<WordToDouble>(false),
+        _ => alu::each::<IntToFloat>(),
     };
     let (d, a) = (l.dst(wide(to)), l.slot32_wide(wide(from), Widen::Signed)?);
     Ok(Uop { d, a, mods, ..l.uop(run) })
@@ -371,95 +448,4 @@ pub(crate) fn f2ip(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exec::rows::{Dst, Row, Src, rows_per_warp};
-    use crate::exec::several::tests::{lanes, uop};
-    use crate::exec::several::{Results, Several, Sources};
-    use proptest::prelude::*;
-
-    /// An operation with one word as its result, for [`lanes`].
-    struct One<O>(O);
-    impl<O: Alu> Several for One<O> {
-        fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
-            Results::value([O::eval(u, s.a[0], s.b[0], s.c[0], s.p), V::splat(0)])
-        }
-    }
-
-    fn check<const S: bool>(x: [u32; 8], round: u32, flags: u32) {
-        let mods = round << ROUND | flags | if S { SIGNED } else { 0 };
-        let (to, how) = (Int::from_bits(2, S), Round::from_bits(round));
-        for found in lanes::<One<SingleToWord<S>>>(mods, 0, [x; 6], [0; 2]) {
-            for (&x, (word, _)) in x.iter().zip(found) {
-                let y = single::modify(x, flags & ABS != 0, flags & NEG != 0);
-                let want = num::f32_to_int(y, to, how, flags & NTZ != 0, flags & FTZ != 0) as u32;
-                assert_eq!(word as u32, want, "{x:#x} {round} {flags:#x}");
-            }
-        }
-    }
-
-    /// What an operation makes of a pair in one lane.
-    fn of_lane<O: Each>(mods: u32, x: u64) -> u64 {
-        let (mut rows, mut w) = (vec![Row::ZERO; rows_per_warp(10)], Warp::new(0));
-        w.begin(1, 0, &mut rows, &[], &[]);
-        w.put64(Dst::reg(4), 0, x);
-        O::each(&mut w, &uop(mods, 0), 0);
-        w.get64(Src::reg(0), 0)
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
-
-        #[test]
-        fn conversions_of_their_own_are_those_of_all(x: u64, e in 860..1200u64, which: u8, flags: [bool; 3]) {
-            let flags: u32 = [NEG, ABS, FTZ].iter().zip(flags).map(|(&bit, on)| flag(on, bit)).sum();
-            let (widen, narrow) = (F64 << TO | F32 << FROM | flags, F32 << TO | F64 << FROM | flags);
-            let single = if which & 1 == 0 { x } else { [0, 1, 0x80_0000, 0x7f80_0000, 0x7f80_0001, 0xffc0_0001][x as usize % 6] };
-            // Most numbers have an exponent that is near the range of floats.
-            let double = if which & 6 == 0 { x } else { x & !(0x7ff << 52) | e << 52 };
-            prop_assert_eq!(of_lane::<FloatToFloat<F32, F64>>(widen, single), of_lane::<FloatToFloat<ANY, ANY>>(widen, single));
-            prop_assert_eq!(of_lane::<FloatToFloat<F64, F32>>(narrow, double), of_lane::<FloatToFloat<ANY, ANY>>(narrow, double));
-        }
-
-        #[test]
-        fn words_are_those_of_one_lane(x in prop::array::uniform8(any::<u32>()), e in prop::array::uniform8(124..162u32), flags: [bool; 4]) {
-            let flags = [NTZ, NEG, ABS, FTZ].iter().zip(flags).map(|(&bit, on)| flag(on, bit)).sum();
-            // Most numbers have an exponent with which they are near the range of integers.
-            let near = std::array::from_fn(|i| if x[i] % 16 == 0 { x[i] } else { x[i] & 0x807f_ffff | e[i] << 23 });
-            for round in [0, 3] {
-                check::<true>(near, round, flags);
-                check::<false>(near, round, flags);
-            }
-        }
-    }
-
-    #[test]
-    fn words_at_the_ends_of_the_range() {
-        let edges = [
-            0,
-            0x8000_0000,
-            0x3f00_0000,
-            0xbf00_0000,
-            0x3fc0_0000,
-            0xbfc0_0000,
-            0x4f00_0000,
-            0xcf00_0000,
-            0x4eff_ffff,
-            0xcf00_0001,
-            0x4f80_0000,
-            0x4f7f_ffff,
-            0x7f80_0000,
-            0xff80_0000,
-            0x7fc0_0000,
-            0x0000_0001,
-        ];
-        for x in edges {
-            for flags in [0, NTZ] {
-                for round in [0, 3] {
-                    check::<true>([x; 8], round, flags);
-                    check::<false>([x; 8], round, flags);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -140,14 +140,65 @@ impl<const SIGNED: bool> Alu for Shr<SIGNED> {
     }
 }
 
-fn shift(mods: u32) -> Shift {
+pub(in crate::exec) fn shift(mods: u32) -> Shift {
     Shift { right: mods & 1 != 0, hi: mods & 2 != 0, wrap: mods & 4 != 0, wide: mods & 8 != 0, signed: mods & 16 != 0 }
 }
 
+/// SHF in general. [`bits::shf`] defines it for one lane.
+pub(in crate::exec) struct Funnel;
+impl Alu for Funnel {
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, low: V, count: V, high: V, _: u32) -> V {
+        let how = shift(u.mods);
+        let width = if how.wide { 64 } else { 32 };
+        let n = if how.wrap { count.and(V::splat(width - 1)) } else { count.minu(V::splat(width)) };
+        // Shifts by 32 and more give zero, and so do those by less than nothing, which are large as unsigned numbers.
+        let (rest, beyond) = (V::splat(32).sub(n), n.sub(V::splat(32)));
+        match (how.right, how.hi) {
+            (false, false) => low.shl(n),
+            (false, true) => high.shl(n).or(low.shr(rest)).or(low.shl(beyond)),
+            (true, true) if how.signed => high.sar(n),
+            (true, true) => high.shr(n),
+            (true, false) => {
+                let near = low.shr(n).or(high.shl(rest));
+                if how.signed { V::splat(31).lt(n).select(high.sar(beyond), near) } else { near.or(high.shr(beyond)) }
+            }
+        }
+    }
+}
+
+/// PRMT by a selector that all lanes have. [`bits::prmt`] defines it for one lane.
+pub(in crate::exec) struct PermuteFixed;
+impl Alu for PermuteFixed {
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, _: V, c: V, _: u32) -> V {
+        let nibble = |i: u32| u.imm >> (4 * i) & 15;
+        let (mut out, mut i) = (V::splat(0), 0);
+        while i < 4 {
+            let (first, begin) = (nibble(i), i);
+            let word = if first & 4 != 0 { c } else { a };
+            let byte = first & 3;
+            // Bytes that follow each other in the word, too, are moved together.
+            while i < 4 && nibble(i) == first + (i - begin) && byte + (i - begin) < 4 {
+                i += 1;
+            }
+            let moved = if first & 8 != 0 {
+                i = begin + 1;
+                word.shl(V::splat(24 - 8 * byte)).sar(V::splat(31))
+            } else if byte < begin {
+                word.shl(V::splat(8 * (begin - byte)))
+            } else {
+                word.shr(V::splat(8 * (byte - begin)))
+            };
+            let bytes = u32::MAX << (8 * begin) & u32::MAX >> (32 - 8 * i);
+            out = out.or(moved.and(V::splat(bytes)));
+        }
+        out
+    }
+}
+
 lanewise! {
-    Funnel(u, a, b, c) bits::shf(a, b, c, shift(u.mods));
     Permute(u, a, b, c) bits::prmt(a, mode(u).nibbles(b), c);
-    PermuteFixed(u, a, _b, c) bits::prmt(a, u.imm, c);
 }
 
 pub(crate) fn shf(l: &mut Lower<'_>) -> Result<Uop, Refused> {
