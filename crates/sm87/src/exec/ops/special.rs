@@ -2,10 +2,10 @@
 //! ULDC, LDC, VOTE, VOTEU, MATCH, SHFL and REDUX.
 #![allow(unsafe_code)]
 
-use super::int::put_pred;
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
+use crate::exec::rows::Src;
 use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
@@ -208,21 +208,32 @@ pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d: l.udst(), a, imm: size | offset << 3, mods: count.into(), ..l.uop(run) })
 }
 
-fn load_indexed(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let (bank, size) = (u.mods >> 8, u.mods & 7);
-    for lane in lanes(crate::exec::alu::scope(u, exec)) {
-        let at = w.get(u.a, lane).wrapping_add(u.imm);
-        if !at.is_multiple_of(bytes(size)) {
-            let text = format!("LDC at offset {at:#x} of bank {bank}");
-            return env.warp_error(u, WarpError::MisalignedAddress, text);
+/// LDC and ULDC with an index in a register. `mods` is the size and the bank.
+struct LoadIndexed;
+impl Whole for LoadIndexed {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let (bank, size, mut left, mut alone) = (u.mods >> 8, u.mods & 7, alu::scope(u, exec), false);
+        // The address may be in a register that the first word is written to.
+        let row = w.row(u.a);
+        while left != 0 {
+            let (lane, first) = (left.trailing_zeros(), left & left.wrapping_neg());
+            let index = row[lane as usize & 31];
+            // In most programs, all lanes have the same index: it counts the turns of a loop. Other programs look up a word for each lane.
+            let taken = if alone { first } else { left & alike::<V>(&row, index) };
+            (left, alone) = (left & !taken, taken == first);
+            let at = index.wrapping_add(u.imm);
+            if !at.is_multiple_of(bytes(size)) {
+                let text = format!("LDC at offset {at:#x} of bank {bank}");
+                return env.warp_error(u, WarpError::MisalignedAddress, text);
+            }
+            for i in 0..u32::from(registers(size).unwrap_or(1)) {
+                let at = at.wrapping_add(4 * i);
+                w.fill(u.d.plus(i), extend(size, env.launched.banks.word(bank, at & !3), at), taken);
+            }
         }
-        for i in 0..u32::from(registers(size).unwrap_or(1)) {
-            let at = at.wrapping_add(4 * i);
-            let x = extend(size, env.launched.banks.word(bank, at & !3), at);
-            w.put(u.d.plus(i), lane, x);
-        }
+        Flow::Next
     }
-    Flow::Next
 }
 
 pub(crate) fn ldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -245,7 +256,7 @@ fn indexed(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let count = registers(size).ok_or(Refused("LDC size"))?;
     let (d, a) = (l.dst(count), l.a());
     let imm = l.word.signed(38, 16) as u32;
-    Ok(Uop { d, a, imm, mods: l.bits(54, 5) << 8 | size, ..l.uop(Handlers::all(load_indexed)) })
+    Ok(Uop { d, a, imm, mods: l.bits(54, 5) << 8 | size, ..l.uop(alu::whole::<LoadIndexed>()) })
 }
 
 fn vote(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
@@ -277,33 +288,46 @@ pub(crate) fn vote_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, pd, ps, imm, mods: l.uniform().into(), ..l.uop(Handlers::all(vote)) })
 }
 
-fn match_(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let value = |w: &Warp, l: u32| if u.mods & 1 != 0 { w.get64(u.a, l) } else { w.get(u.a, l).into() };
-    let first = value(w, exec.trailing_zeros());
-    let all = lanes(exec).all(|l| value(w, l) == first);
-    let mut masks = [0; 32];
-    for lane in lanes(exec) {
-        let mine = value(w, lane);
-        masks[lane as usize] = if u.mods & 2 != 0 {
-            lanes(exec).filter(|&o| value(w, o) == mine).fold(0, |m, o| m | 1 << o)
-        } else if all {
-            exec
-        } else {
-            0
+/// The lanes in which a row has this word.
+#[inline(always)]
+fn alike<V: Simd>(row: &[u32; 32], word: u32) -> u32 {
+    // SAFETY: the row has 32 words.
+    let part = |i: usize| unsafe { V::load(row.as_ptr().add(i)) }.eq(V::splat(word)).to_bits();
+    (0..32).step_by(V::LANES).fold(0, |mask, i| mask | part(i) << i)
+}
+
+/// MATCH. Bit 0 of `mods` says that values have 64 bits, and bit 1 that the lanes of each value are looked for.
+struct Match;
+impl Whole for Match {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let group = |lane: u32| {
+            let of = |s: Src| alike::<V>(w.lanes_of(s), w.get(s, lane));
+            let low = of(u.a) & exec;
+            if u.mods & 1 == 0 { low } else { low & of(u.a.plus(1)) }
         };
+        let all = u32::from(group(exec.trailing_zeros()) == exec).wrapping_neg();
+        if u.mods & 2 == 0 {
+            w.fill(u.d, exec & all, exec);
+        } else {
+            let (mut masks, mut left) = ([0; 32], exec);
+            while left != 0 {
+                let mask = group(left.trailing_zeros());
+                lanes(mask).for_each(|lane| masks[lane as usize & 31] = mask);
+                left &= !mask;
+            }
+            w.put_lanes(u.d, &masks, exec);
+        }
+        w.set_pred(u.pd, exec, all);
+        Flow::Next
     }
-    for lane in lanes(exec) {
-        w.put(u.d, lane, masks[lane as usize]);
-        put_pred(w, u.pd, lane, all);
-    }
-    Flow::Next
 }
 
 pub(crate) fn match_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let wide = l.bit(73);
     let (d, a) = (l.dst(1), l.reg(24, if wide { 2 } else { 1 }));
     let mods = u32::from(wide) | u32::from(l.bit(79)) << 1;
-    Ok(Uop { d, a, pd: l.pdst(81), mods, ..l.uop(Handlers::all(match_)) })
+    Ok(Uop { d, a, pd: l.pdst(81), mods, ..l.uop(alu::whole::<Match>()) })
 }
 
 /// SHFL. `imm` is the mode: index, up, down or butterfly.
