@@ -184,12 +184,7 @@ pub(super) unsafe fn load_block<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop,
         }
         match (SIZE, how) {
             (4, Pattern::Row) if on == u32::MAX => std::ptr::copy_nonoverlapping(p.cast(), d, 32),
-            (2 | 3, Pattern::Row) if on == u32::MAX => {
-                let found = p.cast::<[u16; 32]>().read();
-                for (i, &x) in found.iter().enumerate() {
-                    d.add(i).write(extend(SIZE, x.into(), 0));
-                }
-            }
+            (_, Pattern::Row) if on == u32::MAX => narrow_row::<SIZE>(p, d),
             _ => scattered::<V, SIZE>(d, on, places),
         }
     }
@@ -219,11 +214,22 @@ pub(super) unsafe fn load_all<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, p
         if SIZE == 4 {
             return std::ptr::copy_nonoverlapping(p.cast(), d, 32);
         }
-        for i in 0..32 {
-            d.add(i).write(match SIZE {
-                0 | 1 => extend(SIZE, p.add(i).read_volatile().into(), 0),
-                _ => extend(SIZE, p.cast::<u16>().add(i).read_volatile().into(), 0),
-            });
+        narrow_row::<SIZE>(p, d);
+    }
+}
+
+/// Loads 32 bytes or halves in a row, and extends them.
+///
+/// # Safety
+/// As for [`load_block`]; `d` is a row.
+#[inline(always)]
+unsafe fn narrow_row<const SIZE: u32>(p: *const u8, d: *mut u32) {
+    // SAFETY: whoever calls has found as many bytes or halves at `p`; rows have 32 words.
+    unsafe {
+        let d = d.cast::<[u32; 32]>();
+        match SIZE {
+            0 | 1 => d.write(p.cast::<[u8; 32]>().read().map(|x| extend(SIZE, x.into(), 0))),
+            _ => d.write(p.cast::<[u16; 32]>().read().map(|x| extend(SIZE, x.into(), 0))),
         }
     }
 }
@@ -469,6 +475,13 @@ pub(super) unsafe fn store_block<V: Simd, const SIZE: u32>(w: &Warp, u: &Uop, on
         // The row is copied first. The compiler cannot know that no register is in the memory that is written, and would read each
         // word again after the store before it.
         let from = b[0].cast::<[u32; 32]>().read();
+        if how == Pattern::Row {
+            let to = base.add(at[0] as usize);
+            return match SIZE {
+                0 | 1 => to.cast::<[u8; 32]>().write(from.map(|x| x as u8)),
+                _ => to.cast::<[u16; 32]>().write(from.map(|x| x as u16)),
+            };
+        }
         for (&x, &at) in from.iter().zip(at) {
             let p = base.add(at as usize);
             match SIZE {
