@@ -291,9 +291,24 @@ pub(crate) fn vote_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 /// The lanes in which a row has this word.
 #[inline(always)]
 fn alike<V: Simd>(row: &[u32; 32], word: u32) -> u32 {
-    // SAFETY: the row has 32 words.
-    let part = |i: usize| unsafe { V::load(row.as_ptr().add(i)) }.eq(V::splat(word)).to_bits();
-    (0..32).step_by(V::LANES).fold(0, |mask, i| mask | part(i) << i)
+    // A closure would be a function of its own, which the host's vectors would be handed to in memory.
+    let (mut mask, mut i) = (0, 0);
+    while i < 32 {
+        // SAFETY: the row has 32 words.
+        mask |= unsafe { V::load(row.as_ptr().add(i)) }.eq(V::splat(word)).to_bits() << i;
+        i += V::LANES;
+    }
+    mask
+}
+
+/// The active lanes that have the value of one of them.
+#[inline(always)]
+fn group<V: Simd>(w: &Warp, u: &Uop, exec: u32, lane: u32) -> u32 {
+    let low = exec & alike::<V>(w.lanes_of(u.a), w.get(u.a, lane));
+    if u.mods & 1 == 0 {
+        return low;
+    }
+    low & alike::<V>(w.lanes_of(u.a.plus(1)), w.get(u.a.plus(1), lane))
 }
 
 /// MATCH. Bit 0 of `mods` says that values have 64 bits, and bit 1 that the lanes of each value are looked for.
@@ -301,18 +316,13 @@ struct Match;
 impl Whole for Match {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        let group = |lane: u32| {
-            let of = |s: Src| alike::<V>(w.lanes_of(s), w.get(s, lane));
-            let low = of(u.a) & exec;
-            if u.mods & 1 == 0 { low } else { low & of(u.a.plus(1)) }
-        };
-        let all = u32::from(group(exec.trailing_zeros()) == exec).wrapping_neg();
+        let all = u32::from(group::<V>(w, u, exec, exec.trailing_zeros()) == exec).wrapping_neg();
         if u.mods & 2 == 0 {
             w.fill(u.d, exec & all, exec);
         } else {
             let (mut masks, mut left) = ([0; 32], exec);
             while left != 0 {
-                let mask = group(left.trailing_zeros());
+                let mask = group::<V>(w, u, exec, left.trailing_zeros());
                 lanes(mask).for_each(|lane| masks[lane as usize & 31] = mask);
                 left &= !mask;
             }
