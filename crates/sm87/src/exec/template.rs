@@ -24,7 +24,9 @@ const FILLED: [u32; 2] = [0x5a5a_0001, 0xa5a5_0002];
 pub(crate) struct Template {
     pub(super) pc: u32,
     pub(super) preds: [u32; pred::COUNT],
+    /// The rows that the first instructions write, and those of them that others may read.
     pub(super) rows: Vec<(usize, Row)>,
+    read: Vec<(usize, Row)>,
     /// The rows that the instructions behind the first ones may read before they write them.
     pub cleared: Vec<Range<u16>>,
     /// The number of instructions, and how many of them a lane executes.
@@ -49,13 +51,14 @@ impl Template {
         let overwritten = |row: usize| template.rows.iter().any(|(written, _)| *written == row);
         let wanted = image.read_from(template.pc);
         template.cleared = live::ranges(&wanted, image.uniform, image.registers, |row| !overwritten(row));
+        template.read = template.rows.iter().filter(|(row, _)| wanted.has(*row)).copied().collect();
         Some(template)
     }
 
     /// Puts a warp that has just begun behind the first instructions.
     #[inline]
     pub(crate) fn begin(&self, w: &mut Warp, rows: &mut [Row]) {
-        for (at, row) in &self.rows {
+        for (at, row) in &self.read {
             rows[*at] = *row;
         }
         (w.pc, w.preds, w.ahead) = (self.pc, self.preds, (self.issued, self.executed));
@@ -80,5 +83,6 @@ fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row], filled: u32) -> 
     let (issued, executed) =
         (env.counts.stats.warp_instructions as u32, (env.counts.stats.thread_instructions / 32) as u32);
     let (pc, preds) = (w.pc, w.preds);
-    Some((Template { pc, preds, rows: Vec::new(), cleared: Vec::new(), issued, executed }, rows))
+    let (written, read, cleared) = Default::default();
+    Some((Template { pc, preds, rows: written, read, cleared, issued, executed }, rows))
 }
