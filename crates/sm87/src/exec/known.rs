@@ -10,6 +10,7 @@ use super::host::{self, LINE};
 use super::simd::{Simd, part};
 use super::uop::Uop;
 use super::warp::Warp;
+use crate::isa::memory::bytes;
 
 /// How the lanes of an access lie in the block of memory that contains them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -95,6 +96,125 @@ impl Layout {
         let moved = i64::from(first) - i64::from(self.first);
         (i64::from(self.least) + moved, i64::from(self.most) + moved)
     }
+
+    /// Whether lanes that lie so are within the bounds.
+    #[inline(always)]
+    pub(super) fn is_within(&self, bounds: Bounds) -> bool {
+        let (least, most) = self.span(bounds.first);
+        least >= bounds.least.into() && most <= bounds.most.into()
+    }
+}
+
+/// The range of the lanes' numbers, which are the low words of their addresses.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    /// The number of the first active lane. Another lane is aligned if the bits of its number below the alignment are the same.
+    pub first: u32,
+    pub least: u32,
+    pub most: u32,
+}
+
+/// Finds out how the lanes in `on` lie. The result is `None` if a lane is out of bounds, misaligned or elsewhere. Then there is
+/// no layout.
+#[inline(always)]
+pub(super) fn arrange<V: Simd, const SIZE: u32>(
+    layout: &mut Layout,
+    on: u32,
+    bounds: Bounds,
+    numbers: &impl Numbers<V>,
+) -> Option<()> {
+    let len = const { bytes(SIZE) };
+    if layout.is_within(bounds) && layout.is_of(on, len, bounds.first, numbers) {
+        return Some(());
+    }
+    arrange_anew::<V, SIZE>(layout, on, bounds, numbers)
+}
+
+/// The same for lanes of which nothing is known.
+#[inline(always)]
+pub(super) fn arrange_anew<V: Simd, const SIZE: u32>(
+    layout: &mut Layout,
+    on: u32,
+    bounds: Bounds,
+    numbers: &impl Numbers<V>,
+) -> Option<()> {
+    let len = const { bytes(SIZE) };
+    (layout.lanes, layout.len, layout.first) = (0, len, bounds.first);
+    let (first, low) = (V::splat(bounds.first), V::splat(len - 1));
+    let begin = bounds.first.wrapping_sub(on.trailing_zeros() * len);
+    let (mut least, mut most) = (first, first);
+    let (mut bad, mut same, mut row) = (V::splat(0), V::splat(0), V::splat(0));
+    let (mut alike, mut again, mut begun, mut before) = (0, 0, false, first);
+    // SAFETY: `STEPS` and the layout have as many words.
+    unsafe {
+        let mut wanted = V::load(const { steps(bytes(SIZE)) }.as_ptr()).add(V::splat(begin));
+        let mut i = 0;
+        while i < 32 {
+            let active = part::<V>(on, i);
+            if active != 0 {
+                let (mut x, mut wrong) = (numbers.at(i), numbers.elsewhere(i));
+                let mut gap = x.xor(wanted);
+                if active != V::ALL {
+                    let active = V::from_bits(active);
+                    (x, wrong, gap) = (active.select(x, first), active.and(wrong), active.and(gap));
+                }
+                let apart = x.xor(first);
+                (least, most) = (least.minu(x), most.maxu(x));
+                bad = bad.or(wrong).or(apart.and(low));
+                same = same.or(apart);
+                row = row.or(gap);
+                let to = layout.at.as_mut_ptr().add(i);
+                x.store(to);
+                if SIZE > 4 {
+                    alike |= u32::from(V::LANES > 1 && !x.xor(V::splat(to.read())).any()) << i;
+                    again |= u32::from(begun && !x.xor(before).any()) << i;
+                    (begun, before) = (true, x);
+                }
+            }
+            wanted = wanted.add(V::splat(len * V::LANES as u32));
+            i += V::LANES;
+        }
+    }
+    (layout.least, layout.most) = (least.least(), most.most());
+    if bad.any() || layout.least < bounds.least || layout.most > bounds.most {
+        return None;
+    }
+    (layout.lanes, layout.same, layout.again, layout.rows) = (on, alike, again, 0);
+    layout.how = if !same.any() {
+        Pattern::Same
+    } else if !row.any() {
+        Pattern::Row
+    } else {
+        Pattern::Scattered
+    };
+    if SIZE == 4 && V::LANES > 1 && layout.how == Pattern::Scattered {
+        pieces::<V>(layout);
+    }
+    Some(())
+}
+
+/// Finds the vectors whose lanes have one word, or words in a row: a block with rows of 8 or 16 threads uses its arrays so.
+#[inline(always)]
+fn pieces<V: Simd>(layout: &mut Layout) {
+    (layout.same, layout.rows) = (0, 0);
+    // SAFETY: `STEPS` has a vector's words, and the layout has 32.
+    let steps = unsafe { V::load(const { steps(4) }.as_ptr()) };
+    for i in (0..32).step_by(V::LANES).filter(|&i| part::<V>(layout.lanes, i) == V::ALL) {
+        // SAFETY: as above.
+        let gap = unsafe { V::load(layout.at.as_ptr().add(i)) }.sub(V::splat(layout.at[i]));
+        layout.same |= u32::from(!gap.any()) << i;
+        layout.rows |= u32::from(!gap.xor(steps).any()) << i;
+    }
+}
+
+/// The vector 0, `len`, 2 · `len` and so on.
+pub(super) const fn steps(len: u32) -> [u32; 8] {
+    let (mut steps, mut i) = ([0; 8], 0);
+    while i < 8 {
+        steps[i] = i as u32 * len;
+        i += 1;
+    }
+    steps
 }
 
 /// Where the lanes of an access are: `base` plus a number of each lane's own.

@@ -140,6 +140,90 @@ mod moved {
     }
 }
 
+mod functions {
+    //! What the multi-function unit computes.
+
+    use super::*;
+    use crate::exec::alu::{self, Alu};
+    use crate::exec::ops::mufu::{ABS, Mufu, NEG};
+    use crate::exec::several::tests::uop;
+    use crate::exec::translate::tests::One;
+    use sm87_num::mufu::{self, Function};
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+
+    fn eight<V: Simd, const F: u8>(mods: u32, x: [u32; 8]) -> [u32; 8] {
+        let mut out = [0; 8];
+        for i in (0..8).step_by(V::LANES) {
+            // SAFETY: the arrays have `LANES` words from `i` on, because `LANES` divides 8.
+            unsafe {
+                let x = V::load(x.as_ptr().add(i));
+                Mufu::<F>::eval(&uop(mods, F.into()), x, x, x, 0).store(out.as_mut_ptr().add(i));
+            }
+        }
+        out
+    }
+
+    /// Compares the lanes with [`mufu::mufu`], which is compared with a GPU.
+    fn alike<const F: u8>(x: [u32; 8]) {
+        thread_local! {
+            static TRANSLATED: RefCell<HashMap<(u8, u32), Option<One>>> = RefCell::default();
+        }
+        for mods in 0..4 {
+            let one = |x| num::modify(x, mods & ABS != 0, mods & NEG != 0);
+            let want = x.map(|x| Function::from_bits(F.into()).map_or(num::NAN, |f| mufu::mufu(f, one(x))));
+            assert_eq!(eight::<u32, F>(mods, x), want, "{F} of {x:x?}, modifiers {mods}");
+            #[cfg(target_arch = "x86_64")]
+            if crate::exec::host::avx2() {
+                assert_eq!(eight::<crate::exec::avx2::Avx2, F>(mods, x), want, "{F} of {x:x?}, modifiers {mods}");
+                TRANSLATED.with_borrow_mut(|translated| {
+                    let of = || One::of(&uop(mods, F.into()), alu::record::<Mufu<F>>);
+                    let mut registers = [[0; 8]; 10];
+                    registers[4] = x;
+                    translated
+                        .entry((F, mods))
+                        .or_insert_with(of)
+                        .as_ref()
+                        .expect("code")
+                        .execute(&mut registers, &mut [0; 8]);
+                    assert_eq!(registers[0], want, "{F} of {x:x?}, modifiers {mods}, translated");
+                });
+            }
+        }
+    }
+
+    fn all_alike(x: [u32; 8]) {
+        alike::<0>(x);
+        alike::<1>(x);
+        alike::<2>(x);
+        alike::<3>(x);
+        alike::<4>(x);
+        alike::<5>(x);
+        alike::<8>(x);
+        alike::<9>(x);
+    }
+
+    /// A word of each exponent with several significands, and words at random.
+    #[test]
+    fn several_lanes_are_computed_as_one_is() {
+        for exponent in 0..512u32 {
+            let first = exponent << 23;
+            all_alike([0, 1, 0x1_ffff, 0x2_0000, 0x3f_ffff, 0x40_0000, 0x7f_fffe, 0x7f_ffff].map(|low| first | low));
+        }
+        // The generator of Knuth's MMIX: the upper half of its state.
+        let mut state = 1u64;
+        let mut word = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 32) as u32
+        };
+        for _ in 0..20_000 {
+            all_alike(std::array::from_fn(|_| word()));
+            // Around one, where arguments of sines and powers usually are.
+            all_alike(std::array::from_fn(|_| word() & 0x807f_ffff | (110 + word() % 28) << 23));
+        }
+    }
+}
+
 mod runs {
     //! Runs of FFMA and FADD against one instruction after another.
 

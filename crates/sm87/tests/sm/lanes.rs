@@ -2,7 +2,7 @@
 //! and report the same as if one lane came after another.
 
 use crate::kernel;
-use crate::support::{Arg, Buffer, Gpu};
+use crate::support::{Arg, Buffer, Gpu, program};
 use proptest::prelude::*;
 use sm87::{SmFault, Stopped};
 use tegra_mm::{Access, FaultKind};
@@ -227,6 +227,114 @@ proptest! {
             (Ok(()), None) => prop_assert_eq!(s.out.read::<u8>(BYTES), if store { memory } else { out }),
             (Err(found), Some(wanted)) => prop_assert!(found.contains(wanted.as_str()), "{found}: {wanted}"),
             _ => prop_assert!(false, "{found:?}, and not {fault:?}"),
+        }
+    }
+}
+
+/// An access of a word in shared memory: which of the layouts the lanes have, how many bytes behind it they are, how many of these are in the
+/// instruction, and whether the register counts words.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    store: bool,
+    layout: usize,
+    bytes: i64,
+    offset: i64,
+    scaled: bool,
+}
+
+impl Word {
+    fn at(self, layouts: &[Vec<u32>], lane: usize) -> i64 {
+        4 * i64::from(layouts[self.layout][lane]) + self.bytes
+    }
+
+    /// What the address register holds.
+    fn register(self, layouts: &[Vec<u32>], lane: usize) -> u32 {
+        let bytes = self.at(layouts, lane) - self.offset;
+        if self.scaled { bytes as u32 / 4 } else { bytes as u32 }
+    }
+
+    /// LDS R4, [R + offset], which is added to twice R8, or STS of R8. The register is the next one of the table.
+    fn words(self, n: u64) -> Vec<(u64, u64)> {
+        let at = 10 << 24 | (self.offset as u64 & 0xff_ffff) << 40;
+        let scale = if self.scaled { 0x4800 } else { 0x0800 };
+        let register = (0x7981 | 10 << 16 | 6 << 24 | (128 * n) << 40, 0x000e_a800_0c1e_1900); // LDG.E R10, [R6.64+128n]
+        match self.store {
+            true => vec![register, (0x7388 | 8 << 32 | at, 0x000f_e800_0000_0000 | scale)],
+            false => vec![
+                register,
+                (0x7984 | 4 << 16 | at, 0x000e_2800_0000_0000 | scale),
+                (0x7210 | 8 << 16 | 8 << 24 | 8 << 32, 0x000f_c800_07ff_e004), // IADD3 R8, R8, R8, R4
+            ],
+        }
+    }
+}
+
+fn layouts_of_words() -> impl Strategy<Value = Vec<u32>> {
+    prop_oneof![
+        Just((0..32).collect()),
+        (0..64u32).prop_map(|n| vec![n; 32]),
+        (prop::sample::select(vec![8, 16, 12]), 0..40u32)
+            .prop_map(|(n, apart)| (0..32).map(|i| i % n + apart * (i / n)).collect()),
+        (0..4u32).prop_map(|step| (0..32).map(|i| step * i).collect()),
+        prop::collection::vec(0..64u32, 32),
+    ]
+}
+
+fn words_of_shared_memory() -> impl Strategy<Value = Word> {
+    let bytes = prop_oneof![80 => (0..33i64).prop_map(|n| 4 * n), 1 => Just(-4i64), 4 => (0..40i64).prop_map(|n| BYTES as i64 - 4 * n), 1 => Just(2i64)];
+    (any::<bool>(), 0..2usize, bytes, -8..9i64, any::<bool>()).prop_map(|(store, layout, bytes, offset, scaled)| {
+        let scaled = scaled && bytes % 4 == 0;
+        Word { store, layout, bytes, offset: 4 * offset, scaled }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    /// The engine keeps how the lanes of one access lay for the next one.
+    #[test]
+    fn words_of_shared_memory_are_those_of_one_lane_after_another(
+        layouts in prop::collection::vec(layouts_of_words(), 2), accesses in prop::collection::vec(words_of_shared_memory(), 1..16),
+        threads in prop::sample::select(vec![32usize, 20]),
+    ) {
+        let mut words = vec![
+            (0x7919, 0x000e_2200_0000_2100),           // S2R R0, SR_TID.X
+            (0x7802 | 9 << 16 | 4 << 32, 0x000f_e200_0000_0f00), // MOV R9, 0x4
+            (0x7802 | 8 << 16, 0x000f_e200_0000_0f00), // MOV R8, 0x0
+            (0x7625 | 6 << 16 | (0x160 / 4) << 40, 0x000f_c800_078e_0209), // IMAD.WIDE R6, R0, R9, c[0x0][0x160]
+        ];
+        for n in 0..8 {
+            words.push((0x7810 | 3 << 16 | (32 * n) << 32, 0x000f_c800_07ff_e0ff)); // IADD3 R3, R0, 32n, RZ
+            words.push((0x7388 | 3 << 32 | (128 * n) << 40, 0x000f_e800_0000_4800)); // STS [R0.X4+128n], R3
+        }
+        words.extend(accesses.iter().zip(0..).flat_map(|(access, n)| access.words(n)));
+        words.push((0x7625 | 6 << 16 | (0x168 / 4) << 40, 0x000f_c800_078e_0209)); // IMAD.WIDE R6, R0, R9, c[0x0][0x168]
+        words.push((0x7986 | 6 << 24 | 8 << 32, 0x000f_e200_0c10_1904)); // STG.E [R6.64], R8
+        words.push((0x794d, 0x000f_ea00_0380_0000)); // EXIT
+        let mut gpu = Gpu::default();
+        let table: Vec<u32> = accesses.iter().flat_map(|access| (0..32).map(|lane| access.register(&layouts, lane))).collect();
+        let (table, out) = (gpu.upload(&table), gpu.upload(&[0u32; 32]));
+        let kernel = crate::support::Kernel { shared: BYTES as u32, ..program(&words) };
+        let found = gpu.run(&kernel, [1, 1, 1], [threads as u32, 1, 1], &[Arg::Ptr(&table), Arg::Ptr(&out)]);
+
+        let mut memory: Vec<u32> = (0..BYTES as u32 / 4).map(|n| if n % 32 < threads as u32 { n } else { 0 }).collect();
+        let mut sums = [0u32; 32];
+        let mut fails = false;
+        for access in accesses {
+            for lane in 0..threads {
+                match usize::try_from(access.at(&layouts, lane)) {
+                    Ok(at) if at % 4 == 0 && at < BYTES && access.store => memory[at / 4] = sums[lane],
+                    Ok(at) if at % 4 == 0 && at < BYTES => sums[lane] = sums[lane].wrapping_mul(2).wrapping_add(memory[at / 4]),
+                    _ => fails = true,
+                }
+            }
+            if fails {
+                break;
+            }
+        }
+        prop_assert_eq!(found.is_err(), fails, "{:?}", found);
+        if !fails {
+            prop_assert_eq!(&out.read::<u32>(32)[..threads], &sums[..threads]);
         }
     }
 }

@@ -5,7 +5,6 @@
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
-use crate::exec::rows::Src;
 use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};

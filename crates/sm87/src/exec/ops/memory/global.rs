@@ -1,12 +1,12 @@
 //! LDG and STG.
 #![allow(unsafe_code)]
 
-use super::block::{Bounds, arrange, load_all, load_block, load_rows, store_block};
+use super::block::{load_all, load_block, load_rows, store_block};
 use super::{PAIR, deposit, fetch, global_address, misaligned, missed, offset24, pair_bit, size, uniform_offset, zero};
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, Memory};
 use crate::exec::image::Image;
-use crate::exec::known::{self, Found, Numbers, Pattern, Places, Spot};
+use crate::exec::known::{self, Bounds, Found, Numbers, Pattern, Places, Spot, arrange};
 use crate::exec::linear::Lanes;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::Tlb;

@@ -1,11 +1,11 @@
 //! LDS, STS and LDSM.
 #![allow(unsafe_code)]
 
-use super::block::{Bounds, arrange, load_block, steps, store_block};
+use super::block::{load_block, store_block};
 use super::{misaligned, offset24, out_of_range, size};
 use crate::exec::alu::{self, Whole, apart};
 use crate::exec::env::{Env, Memory, WarpError};
-use crate::exec::known::{Numbers, Places};
+use crate::exec::known::{Bounds, Numbers, Pattern, Places, arrange_anew, steps};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::Src;
 use crate::exec::simd::Simd;
@@ -59,13 +59,18 @@ fn places<'e, V: Simd, const SIZE: u32>(
 ) -> Option<Places<'e>> {
     let len = const { bytes(SIZE) };
     let most = memory.shared.bytes().checked_sub(len)?;
-    let first = address(w, u, exec.trailing_zeros());
+    let (row, scale, offset) = (w.src(u.a), u.mods >> SCALE & 7, offset(w, u));
+    let register = w.get(u.a, exec.trailing_zeros()) << scale;
+    let (first, scale) = (register.wrapping_add(offset), V::splat(scale));
     if first & (len - 1) != 0 {
         return None;
     }
-    let numbers = Scaled { row: w.src(u.a), scale: V::splat(u.mods >> SCALE & 7), added: V::splat(offset(w, u)) };
-    let layout = &mut memory.known.shared;
-    arrange::<V, SIZE>(layout, exec, Bounds { first, least: 0, most }, &numbers)?;
+    let (layout, bounds) = (&mut memory.known.shared, Bounds { first, least: 0, most });
+    // All lanes have the same offset, so the registers alone say whether they lie as before.
+    let registers = Scaled { row, scale, added: V::splat(0) };
+    if !layout.is_within(bounds) || !layout.is_of(exec, len, register, &registers) {
+        arrange_anew::<V, SIZE>(layout, exec, bounds, &Scaled { row, scale, added: V::splat(offset) })?;
+    }
     Some(Places::new(memory.shared.get(first, len)?, layout))
 }
 
@@ -74,8 +79,12 @@ struct SharedWords<const STORE: bool, const SCALED: bool>;
 impl<const STORE: bool, const SCALED: bool> Whole for SharedWords<STORE, SCALED> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        let Some(words) = row::<V, SCALED>(w, &mut env.memory, u) else {
-            return apart::<V, SharedAccess<4, STORE>>(w, env, u, exec);
+        // The lanes of the next access usually lie as those of the last one.
+        let known = &env.memory.known.shared;
+        let parted = (known.lanes, known.len, known.how) == (u32::MAX, 4, Pattern::Scattered);
+        let words = if parted { None } else { row::<V, SCALED>(w, &mut env.memory, u) };
+        let Some(words) = words else {
+            return apart::<V, SharedAccess<4, STORE, true>>(w, env, u, exec);
         };
         // SAFETY: `row` found 32 words in the CTA's shared memory, and rows have 32, which are elsewhere.
         unsafe {
@@ -86,13 +95,19 @@ impl<const STORE: bool, const SCALED: bool> Whole for SharedWords<STORE, SCALED>
     }
 }
 
+/// The handlers of an access of this size.
+fn access<const SIZE: u32, const STORE: bool>() -> Handlers {
+    let full = alu::whole::<SharedAccess<SIZE, STORE, true>>().full;
+    Handlers { full, ..alu::whole::<SharedAccess<SIZE, STORE, false>>() }
+}
+
 /// The handlers of an access of a word with these `mods`.
 fn words<const STORE: bool>(mods: u32) -> Handlers {
     let words = match mods >> SCALE {
         0 => alu::whole::<SharedWords<STORE, false>>(),
         _ => alu::whole::<SharedWords<STORE, true>>(),
     };
-    Handlers { full: words.full, ..alu::whole::<SharedAccess<4, STORE>>() }
+    Handlers { full: words.full, ..access::<4, STORE>() }
 }
 
 /// The words of all 32 lanes, if each lane's follows that of the lane before. Most programs use shared memory so, and then it is not kept how
@@ -119,10 +134,12 @@ fn row<V: Simd, const SCALED: bool>(w: &Warp, memory: &mut Memory<'_>, u: &Uop) 
     memory.shared.get(at, size_of::<[u32; 32]>() as u32).map(<*mut u8>::cast)
 }
 
-struct SharedAccess<const SIZE: u32, const STORE: bool>;
-impl<const SIZE: u32, const STORE: bool> Whole for SharedAccess<SIZE, STORE> {
+/// An access by some lanes, or by all 32 if it is `FULL`.
+struct SharedAccess<const SIZE: u32, const STORE: bool, const FULL: bool>;
+impl<const SIZE: u32, const STORE: bool, const FULL: bool> Whole for SharedAccess<SIZE, STORE, FULL> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let exec = if FULL { u32::MAX } else { exec };
         let Some(places) = places::<V, SIZE>(w, &mut env.memory, u, exec) else {
             return shared_fault(w, env, u, exec, const { bytes(SIZE) });
         };
@@ -153,7 +170,7 @@ fn shared_fault(w: &Warp, env: &mut Env<'_>, u: &Uop, exec: u32, len: u32) -> Fl
 }
 
 /// The address register, the offset, the size and the scale of LDS and STS.
-fn access(l: &mut Lower<'_>, size: u32) -> (Src, u32, u32) {
+fn operands(l: &mut Lower<'_>, size: u32) -> (Src, u32, u32) {
     let scale = [0, 2, 3, 4][l.bits(78, 2) as usize];
     (l.a(), offset24(l), size | scale << SCALE)
 }
@@ -166,14 +183,14 @@ fn uniform(l: &mut Lower<'_>, lo: u32) -> Src {
 pub(crate) fn store(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (size, count) = size(l)?;
     let c = uniform(l, 64);
-    let (a, imm, mods) = access(l, size);
+    let (a, imm, mods) = operands(l, size);
     let b = l.reg(32, count);
     let run = match size {
-        0 | 1 => alu::whole::<SharedAccess<0, true>>(),
-        2 | 3 => alu::whole::<SharedAccess<2, true>>(),
+        0 | 1 => access::<0, true>(),
+        2 | 3 => access::<2, true>(),
         4 => words::<true>(mods),
-        5 => alu::whole::<SharedAccess<5, true>>(),
-        _ => alu::whole::<SharedAccess<6, true>>(),
+        5 => access::<5, true>(),
+        _ => access::<6, true>(),
     };
     Ok(Uop { a, b, c, imm, mods, ..l.uop(run) })
 }
@@ -181,15 +198,15 @@ pub(crate) fn store(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (size, count) = size(l)?;
     let c = uniform(l, 32);
-    let (a, imm, mods) = access(l, size);
+    let (a, imm, mods) = operands(l, size);
     let run = match size {
-        0 => alu::whole::<SharedAccess<0, false>>(),
-        1 => alu::whole::<SharedAccess<1, false>>(),
-        2 => alu::whole::<SharedAccess<2, false>>(),
-        3 => alu::whole::<SharedAccess<3, false>>(),
+        0 => access::<0, false>(),
+        1 => access::<1, false>(),
+        2 => access::<2, false>(),
+        3 => access::<3, false>(),
         4 => words::<false>(mods),
-        5 => alu::whole::<SharedAccess<5, false>>(),
-        _ => alu::whole::<SharedAccess<6, false>>(),
+        5 => access::<5, false>(),
+        _ => access::<6, false>(),
     };
     let d = l.dst(count);
     Ok(Uop { d, a, c, imm, mods, ..l.uop(run) })
