@@ -73,6 +73,57 @@ fn section_6_1_sequential_ctas() {
     assert!(matches!(stopped.fault, SmFault::Hang { .. }), "{stopped:?}");
 }
 
+/// Registers that are not the same in all lanes, and pairs with them, in all lanes of a whole warp and of a part of one.
+#[test]
+fn section_7_4_special_registers_of_lanes() {
+    let of = |index: u64, lane: u32| match index {
+        0x00 | 0x20 | 0x21 => lane,
+        0x38 => 1 << lane,
+        0x39 => (1 << lane) - 1,
+        0x3a => (1 << lane) | (1 << lane) - 1,
+        0x3b => !((1 << lane) | (1 << lane) - 1),
+        0x3c => !((1 << lane) - 1),
+        0x3d => 16,
+        _ => 0,
+    };
+    for threads in [32u32, 20] {
+        for (index, wide) in [0x00, 0x20, 0x21, 0x22, 0x25, 0x38, 0x39, 0x3a, 0x3b, 0x3c]
+            .into_iter()
+            .flat_map(|i| [(i, false), (i, true)])
+        {
+            let mut gpu = Gpu::default();
+            let out = gpu.alloc(8 * 32);
+            // S2R R0 or CS2R R0; R2, R3 = c[0][0x160], R4 = TID.X; R2 += 8 * R4; [R2] = R0, R1.
+            let read = if wide {
+                (0x7805, 0x000e_2200_0001_0000 | index << 8)
+            } else {
+                (0x7919, 0x000e_2200_0000_0000 | index << 8)
+            };
+            let words = [
+                read,
+                (0x0000_5800_0002_7a02, 0x000f_e400_0000_0f00),
+                (0x0000_5900_0003_7a02, 0x000f_e400_0000_0f00),
+                (0x0000_0000_0004_7919, 0x000e_2200_0000_2100),
+                (0x0000_0008_0402_7824, 0x000f_e200_078e_0002),
+                (0x0000_0000_0200_7986, 0x000f_e200_0c10_1b04),
+                EXIT,
+            ];
+            gpu.run(&program(&words), [1, 1, 1], [threads, 1, 1], &[Arg::Ptr(&out)]).unwrap();
+            let found = out.read::<u32>(64);
+            for lane in 0..threads {
+                assert_eq!(found[2 * lane as usize], of(index, lane), "register {index:#x} in lane {lane}, {wide}");
+                if wide {
+                    assert_eq!(
+                        found[2 * lane as usize + 1],
+                        of(index + 1, lane),
+                        "the register behind {index:#x} in lane {lane}"
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Every special register that a compute program can read, in lane 3 of the second warp.
 #[test]
 fn section_7_4_special_registers() {

@@ -14,6 +14,18 @@ use crate::isa::memory::{bytes, registers};
 /// The SPA version of ga10b, in the form in which the characteristics have it. The SM version is 8.7.
 const SPA_VERSION: u32 = 8 << 8 | 6;
 
+/// The registers with masks of lanes: the lane itself, those below it, those up to it, those above it, and those from it on.
+const MASKS: [[u32; 32]; 5] = {
+    let (mut masks, mut lane) = ([[0; 32]; 5], 0);
+    while lane < 32 {
+        let (own, below) = (1 << lane, (1u32 << lane) - 1);
+        (masks[0][lane], masks[1][lane], masks[2][lane]) = (own, below, below | own);
+        (masks[3][lane], masks[4][lane]) = (!(below | own), !below);
+        lane += 1;
+    }
+    masks
+};
+
 /// What a special register holds for one lane. `None` stands for a register that a compute program cannot read.
 fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
     let l = env.launch();
@@ -37,11 +49,7 @@ fn special(w: &Warp, env: &Env<'_>, index: u32, lane: u32) -> Option<u32> {
         0x34 => l.local_window as u32,
         0x36 => l.local_low,
         0x37 => (1 << 24) - l.local_high,
-        0x38 => 1 << lane,
-        0x39 => (1 << lane) - 1,
-        0x3a => u32::MAX >> (31 - lane),
-        0x3b => !(u32::MAX >> (31 - lane)),
-        0x3c => !((1 << lane) - 1),
+        0x38..=0x3c => MASKS[index as usize - 0x38][lane as usize],
         0x3d => l.registers,
         0x40 | 0x42 => 0,
         0x43 => env.cta.sm,
@@ -79,12 +87,16 @@ fn read_clock(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let mask = crate::exec::alu::scope(u, exec);
     match u.imm {
-        0x21..=0x23 if mask == exec => {
+        0x21..=0x23 if mask == exec && u.mods == 0 => {
             let row = env.launched.tids[w.index as usize][u.imm as usize - 0x21].0;
             w.put_lanes(u.d, &row, mask);
             return Flow::Next;
         }
-        0x25..=0x27 => {
+        0x38..=0x3c if mask == exec && u.mods == 0 => {
+            w.put_lanes(u.d, &MASKS[u.imm as usize - 0x38], mask);
+            return Flow::Next;
+        }
+        0x25..=0x27 if u.mods == 0 => {
             w.fill(u.d, env.cta.index[u.imm as usize - 0x25], mask);
             return Flow::Next;
         }
@@ -97,17 +109,24 @@ fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         }
         _ => {}
     }
+    let (first, wide) = (exec.trailing_zeros(), u.mods != 0);
+    let Some(x) = special(w, env, u.imm, first) else {
+        let text = format!("special register {:#x} does not exist for compute", u.imm);
+        return env.warp_error(u, WarpError::IllegalParameter, text);
+    };
+    let high = |w: &Warp, env: &Env<'_>, lane: u32| special(w, env, u.imm + 1, lane).unwrap_or(0);
+    // A uniform read has the value of the first active lane. Most registers have the same for all lanes.
+    if mask != exec || !wide && !matches!(u.imm, 0x00 | 0x20..=0x23 | 0x38..=0x3c) {
+        w.fill(u.d, x, mask);
+        if wide {
+            w.fill(u.d.plus(1), high(w, env, first), mask);
+        }
+        return Flow::Next;
+    }
     for lane in lanes(mask) {
-        // A uniform read has the value of the first active lane.
-        let at = if mask == exec { lane } else { exec.trailing_zeros() };
-        let Some(x) = special(w, env, u.imm, at) else {
-            let text = format!("special register {:#x} does not exist for compute", u.imm);
-            return env.warp_error(u, WarpError::IllegalParameter, text);
-        };
-        w.put(u.d, lane, x);
-        if u.mods != 0 {
-            let high = if u.imm == 0xff { 0 } else { special(w, env, u.imm + 1, at).unwrap_or(0) };
-            w.put(u.d.plus(1), lane, high);
+        w.put(u.d, lane, special(w, env, u.imm, lane).unwrap_or(0));
+        if wide {
+            w.put(u.d.plus(1), lane, high(w, env, lane));
         }
     }
     Flow::Next
