@@ -398,17 +398,45 @@ pub(super) fn offset(u: &Uop) -> i64 {
     i64::from(u.imm as i32)
 }
 
+/// Instructions whose lanes were not in a row at their last access. A set knows them by the last bits of their indices, so that it may have
+/// others, too.
+#[derive(Clone, Copy)]
+pub(super) struct Parted(u64);
+
+impl Parted {
+    #[inline(always)]
+    pub(super) fn has(self, u: &Uop) -> bool {
+        self.0 >> (u.at % 64) & 1 != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, u: &Uop) {
+        self.0 |= 1 << (u.at % 64);
+    }
+
+    #[inline(always)]
+    pub(super) fn remove(&mut self, u: &Uop) {
+        self.0 &= !(1 << (u.at % 64));
+    }
+}
+
 /// What is known of the chains that were met last.
 pub(crate) struct Known {
     chains: [Chain; CHAINS],
     /// The same of the stores that were met last, and how the lanes of the last access to shared memory lay.
     stores: [Spot; CHAINS],
     pub(super) shared: Layout,
+    /// The accesses to shared memory for which that layout is tried before a row.
+    pub(super) parted: Parted,
 }
 
 impl Known {
-    pub(crate) const NOTHING: Known =
-        Known { chains: [const { Chain::NONE }; CHAINS], stores: [Spot::NONE; CHAINS], shared: Layout::NONE };
+    pub(crate) const NOTHING: Known = Known {
+        chains: [const { Chain::NONE }; CHAINS],
+        stores: [Spot::NONE; CHAINS],
+        shared: Layout::NONE,
+        parted: Parted(0),
+    };
 
     /// What may be known of the load `u` of `len` bytes. Chains with different address registers have different places, and so have loads
     /// of a word and of more with one register.

@@ -65,11 +65,15 @@ fn places<'e, V: Simd, const SIZE: u32>(
     if first & (len - 1) != 0 {
         return None;
     }
-    let (layout, bounds) = (&mut memory.known.shared, Bounds { first, least: 0, most });
+    let (known, bounds) = (&mut memory.known, Bounds { first, least: 0, most });
+    let layout = &mut known.shared;
     // All lanes have the same offset, so the registers alone say whether they lie as before.
     let registers = Scaled { row, scale, added: V::splat(0) };
     if !layout.is_within(bounds) || !layout.is_of(exec, len, register, &registers) {
         arrange_anew::<V, SIZE>(layout, exec, bounds, &Scaled { row, scale, added: V::splat(offset) })?;
+        if layout.how == Pattern::Row {
+            known.parted.remove(u);
+        }
     }
     Some(Places::new(memory.shared.get(first, len)?, layout))
 }
@@ -79,11 +83,10 @@ struct SharedWords<const STORE: bool, const SCALED: bool>;
 impl<const STORE: bool, const SCALED: bool> Whole for SharedWords<STORE, SCALED> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        // The lanes of the next access usually lie as those of the last one.
-        let known = &env.memory.known.shared;
-        let parted = (known.lanes, known.len, known.how) == (u32::MAX, 4, Pattern::Scattered);
+        let parted = env.memory.known.parted.has(u);
         let words = if parted { None } else { row::<V, SCALED>(w, &mut env.memory, u) };
         let Some(words) = words else {
+            env.memory.known.parted.add(u);
             return apart::<V, SharedAccess<4, STORE, true>>(w, env, u, exec);
         };
         // SAFETY: `row` found 32 words in the CTA's shared memory, and rows have 32, which are elsewhere.
