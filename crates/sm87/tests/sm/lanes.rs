@@ -231,11 +231,19 @@ proptest! {
     }
 }
 
+/// What is done to a word: it is loaded, stored, or added to.
+#[derive(Clone, Copy, Debug)]
+enum Does {
+    Load,
+    Store,
+    Add,
+}
+
 /// An access of a word in shared memory: which of the layouts the lanes have, how many bytes behind it they are, how many of these are in the
 /// instruction, and whether the register counts words.
 #[derive(Clone, Copy, Debug)]
 struct Word {
-    store: bool,
+    does: Does,
     layout: usize,
     bytes: i64,
     offset: i64,
@@ -253,18 +261,16 @@ impl Word {
         if self.scaled { bytes as u32 / 4 } else { bytes as u32 }
     }
 
-    /// LDS R4, [R + offset], which is added to twice R8, or STS of R8. The register is the next one of the table.
+    /// STS [R + offset], R8, or LDS R4 or ATOMS.ADD R4 there, which is added to twice R8. The register is the next one of the table.
     fn words(self, n: u64) -> Vec<(u64, u64)> {
         let at = 10 << 24 | (self.offset as u64 & 0xff_ffff) << 40;
-        let scale = if self.scaled { 0x4800 } else { 0x0800 };
+        let scale = if self.scaled { 0x4000 } else { 0 };
         let register = (0x7981 | 10 << 16 | 6 << 24 | (128 * n) << 40, 0x000e_a800_0c1e_1900); // LDG.E R10, [R6.64+128n]
-        match self.store {
-            true => vec![register, (0x7388 | 8 << 32 | at, 0x000f_e800_0000_0000 | scale)],
-            false => vec![
-                register,
-                (0x7984 | 4 << 16 | at, 0x000e_2800_0000_0000 | scale),
-                (0x7210 | 8 << 16 | 8 << 24 | 8 << 32, 0x000f_c800_07ff_e004), // IADD3 R8, R8, R8, R4
-            ],
+        let sum = (0x7210 | 8 << 16 | 8 << 24 | 8 << 32, 0x000f_c800_07ff_e004); // IADD3 R8, R8, R8, R4
+        match self.does {
+            Does::Store => vec![register, (0x7388 | 8 << 32 | at, 0x000f_e800_0000_0800 | scale)],
+            Does::Load => vec![register, (0x7984 | 4 << 16 | at, 0x000e_2800_0000_0800 | scale), sum],
+            Does::Add => vec![register, (0x738c | 4 << 16 | 8 << 32 | at, 0x0001_e200_0000_0000 | scale), sum],
         }
     }
 }
@@ -282,10 +288,11 @@ fn layouts_of_words() -> impl Strategy<Value = Vec<u32>> {
 
 fn words_of_shared_memory() -> impl Strategy<Value = Word> {
     let bytes = prop_oneof![80 => (0..33i64).prop_map(|n| 4 * n), 1 => Just(-4i64), 4 => (0..40i64).prop_map(|n| BYTES as i64 - 4 * n), 1 => Just(2i64)];
-    (any::<bool>(), 0..2usize, bytes, -8..9i64, any::<bool>()).prop_map(|(store, layout, bytes, offset, scaled)| {
-        let scaled = scaled && bytes % 4 == 0;
-        Word { store, layout, bytes, offset: 4 * offset, scaled }
-    })
+    (prop::sample::select(vec![Does::Load, Does::Store, Does::Add]), 0..2usize, bytes, -8..9i64, any::<bool>())
+        .prop_map(|(does, layout, bytes, offset, scaled)| {
+            let scaled = scaled && bytes % 4 == 0;
+            Word { does, layout, bytes, offset: 4 * offset, scaled }
+        })
 }
 
 proptest! {
@@ -322,10 +329,18 @@ proptest! {
         let mut fails = false;
         for access in accesses {
             for lane in 0..threads {
-                match usize::try_from(access.at(&layouts, lane)) {
-                    Ok(at) if at % 4 == 0 && at < BYTES && access.store => memory[at / 4] = sums[lane],
-                    Ok(at) if at % 4 == 0 && at < BYTES => sums[lane] = sums[lane].wrapping_mul(2).wrapping_add(memory[at / 4]),
-                    _ => fails = true,
+                let Some(word) = usize::try_from(access.at(&layouts, lane)).ok().filter(|at| at % 4 == 0 && *at < BYTES) else {
+                    fails = true;
+                    continue;
+                };
+                let (found, own) = (memory[word / 4], sums[lane]);
+                match access.does {
+                    Does::Load => {}
+                    Does::Store => memory[word / 4] = own,
+                    Does::Add => memory[word / 4] = found.wrapping_add(own),
+                }
+                if !matches!(access.does, Does::Store) {
+                    sums[lane] = own.wrapping_mul(2).wrapping_add(found);
                 }
             }
             if fails {

@@ -4,10 +4,12 @@
 use super::memory::{
     PAIR, Spaces, Target, addresses, generic_target, global_address, global_target, misaligned, out_of_range,
 };
+use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::{Dst, Src, pred};
-use crate::exec::uop::{Flow, Handler, Handlers, Uop};
+use crate::exec::simd::Simd;
+use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::is_wide;
 use sm87_num::atomic::{Atomic, Op, Type, arrive, compare_and_swap};
@@ -176,11 +178,6 @@ fn atomic(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     Flow::Next
 }
 
-const ADD: Atomic = match Atomic::new(Op::Add, Type::U32) {
-    Some(add) => add,
-    None => panic!("words can be added"),
-};
-
 /// The address of several lanes, if it is the same for all of them.
 fn one_place(va: &[u64; 32], on: u32) -> Option<u64> {
     let first = va[on.trailing_zeros() as usize & 31];
@@ -188,20 +185,40 @@ fn one_place(va: &[u64; 32], on: u32) -> Option<u64> {
     (others.peek().is_some() && others.all(|lane| va[lane as usize] == first)).then_some(first)
 }
 
-/// Sums of words in shared memory.
-fn add_shared(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-    let (scale, offset) = (u.mods >> SCALE & 7, u.imm.wrapping_add(w.get(u.c, 0)));
-    for lane in lanes(exec) {
-        let at = (w.get(u.a, lane) << scale).wrapping_add(offset);
-        let Some(p) = env.memory.shared.get(at, 4).filter(|_| at % 4 == 0) else {
-            // It says what is wrong with this lane.
-            return atomic(w, env, u, exec & (u32::MAX << lane));
-        };
-        // SAFETY: `get` has found the four bytes, which are aligned. Only the thread that executes a CTA uses its shared memory.
-        let old = unsafe { change_own(p, 4, Change::Apply(ADD, w.get(u.b, lane).into())) };
-        w.put(u.d, lane, old as u32);
+/// Sums of words in shared memory, by some lanes or by all 32 if it is `FULL`.
+struct AddShared<const FULL: bool>;
+impl<const FULL: bool> Whole for AddShared<FULL> {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let exec = if FULL { u32::MAX } else { exec };
+        let (row, scale, offset) = (w.src(u.a), V::splat(u.mods >> SCALE & 7), u.imm.wrapping_add(w.get(u.c, 0)));
+        let (mut at, mut most, mut bits, mut i) = ([0u32; 32], V::splat(0), V::splat(0), 0);
+        while i < 32 {
+            // SAFETY: rows and the array have 32 words.
+            unsafe {
+                let x = V::load(row.add(i)).shl(scale).add(V::splat(offset)).and(V::from_bits(exec >> i));
+                x.store(at.as_mut_ptr().add(i));
+                (most, bits) = (most.maxu(x), bits.or(x));
+            }
+            i += V::LANES;
+        }
+        let last = most.most();
+        if bits.and(V::splat(3)).any() || env.memory.shared.get(last, 4).is_none() {
+            // It says what is wrong with which lane.
+            return atomic(w, env, u, exec);
+        }
+        let base = env.memory.shared.get(0, 0).unwrap_or(std::ptr::null_mut());
+        for lane in (0..32).filter(|lane| exec >> lane & 1 != 0) {
+            let p = base.wrapping_add(at[lane as usize & 31] as usize).cast::<u32>();
+            // SAFETY: the place is aligned and not behind the last one, which `get` has found. Only the thread that executes a CTA uses its
+            // shared memory.
+            let old = unsafe { p.read() };
+            // SAFETY: as above.
+            unsafe { p.write(old.wrapping_add(w.get(u.b, lane))) };
+            w.put(u.d, lane, old);
+        }
+        Flow::Next
     }
-    Flow::Next
 }
 
 /// A change that all lanes make to one place of global memory is one access: each lane sees what the lanes before it have left, as if
@@ -282,10 +299,13 @@ pub(crate) fn global(l: &mut Lower<'_>, returns: Returns) -> Result<Uop, Refused
     Ok(u)
 }
 
-/// The handler of an atomic with these fields and flags.
-fn handler(aux: u16) -> Handler {
+/// The handlers of an atomic with these fields and flags.
+fn handlers(aux: u16) -> Handlers {
     // The bit says whether the word is signed.
-    if aux & !(1 << TYPE) == SHARED { add_shared } else { atomic }
+    if aux & !(1 << TYPE) != SHARED {
+        return Handlers::all(atomic);
+    }
+    Handlers { full: alu::whole::<AddShared<true>>().full, ..alu::whole::<AddShared<false>>() }
 }
 
 /// ATOMS, or ATOMS.CAS if `cas` is true.
@@ -299,7 +319,7 @@ pub(crate) fn shared(l: &mut Lower<'_>, cas: bool) -> Result<Uop, Refused> {
     let scale = [0, 2, 3, 4][l.bits(78, 2) as usize];
     let (a, b) = (l.a(), l.reg(32, count));
     let imm = l.word.signed(40, 24) as u32;
-    let mut u = Uop { a, b, imm, mods: scale << SCALE, aux, ..l.uop(Handlers::all(handler(aux))) };
+    let mut u = Uop { a, b, imm, mods: scale << SCALE, aux, ..l.uop(handlers(aux)) };
     u.c = match (cas, l.bit(91)) {
         (true, _) => l.reg(64, count),
         (false, true) => l.ureg(64),
@@ -345,5 +365,5 @@ fn counter(l: &mut Lower<'_>, aux: u16, mods: u32) -> Result<Uop, Refused> {
     let (b, c, d) = (l.literal(1), l.ureg(64), l.dst(count));
     let pd = if aux & GENERIC != 0 { l.pdst(81) } else { pred::SINK };
     let imm = l.word.signed(40, 24) as u32;
-    Ok(Uop { d, a, b, c, imm, mods, pd, aux, ..l.uop(Handlers::all(handler(aux))) })
+    Ok(Uop { d, a, b, c, imm, mods, pd, aux, ..l.uop(handlers(aux)) })
 }
