@@ -97,6 +97,13 @@ impl Layout {
         (i64::from(self.least) + moved, i64::from(self.most) + moved)
     }
 
+    /// Whether all numbers are words if that of the first active lane is `first`.
+    #[inline(always)]
+    fn is_in_range(&self, first: u32) -> bool {
+        let (least, most) = self.span(first);
+        least >= 0 && most <= u32::MAX.into()
+    }
+
     /// Whether lanes that lie so are within the bounds.
     #[inline(always)]
     pub(super) fn is_within(&self, bounds: Bounds) -> bool {
@@ -287,15 +294,18 @@ impl Spot {
         (self.uniform, self.high, self.found) = (uniform, high, found);
     }
 
-    /// Where an access is that lies in the same way, if it is in the same extent and as much is added to its registers.
+    /// Where an access is that lies in the same way, if it is in the same extent. Unrolled loops add different numbers to the same registers.
     #[inline(always)]
     pub(super) fn found(&self, first: u32, high: u32, uniform: u64) -> Option<Found> {
-        let moved = self.moved(first);
-        let Found { first, back, ahead } = self.found;
-        let known = self.layout.lanes != 0 && (high, uniform) == (self.high, self.uniform);
+        let moved = self.moved(first).wrapping_add(uniform.wrapping_sub(self.uniform) as i64);
+        let Found { first: at, back, ahead } = self.found;
+        let known = self.layout.lanes != 0 && high == self.high;
         let inside = moved >= back && moved <= ahead;
-        let found = Found { first: first.wrapping_offset(moved as isize), back: back - moved, ahead: ahead - moved };
-        (known && inside).then_some(found)
+        // Where the same is added to the registers, their low words have not gone over the end of their range inside the extent.
+        if !known || !inside || uniform != self.uniform && !self.layout.is_in_range(first) {
+            return None;
+        }
+        Some(Found { first: at.wrapping_offset(moved as isize), back: back - moved, ahead: ahead - moved })
     }
 
     fn moved(&self, first: u32) -> i64 {

@@ -177,6 +177,8 @@ enum Lie {
     Edge(u64),
     /// As in the turn before, but in the other place where memory is mapped, or there again.
     Across,
+    /// As in the turn before, all farther away, but no low word of an address carries to the high one.
+    Torn(u64),
     Anywhere(u64),
 }
 
@@ -189,27 +191,28 @@ const SECOND: u64 = 3;
 /// How far behind what is loaded the copy is. It is the offset in the store.
 const COPY: u64 = 1 << 20;
 
-/// The places of 32 lanes in each turn, which are multiples of `len`. One turn may leave what is mapped.
-fn turns(lies: &[Lie], len: u64) -> Vec<Vec<u64>> {
+/// The places of 32 lanes in each turn behind the address `from`, which are multiples of `len`. One turn may leave what is mapped.
+fn turns(lies: &[Lie], len: u64, from: u64) -> Vec<Vec<u64>> {
+    let low = u64::from(u32::MAX);
+    let torn = |at: u64, by: u64| (at & !low | at.wrapping_add(by) & low).wrapping_sub(from);
     let mut places: Vec<u64> = (0..32).map(|lane| lane * len).collect();
     let mut turns = Vec::new();
     for lie in lies {
         places = match *lie {
             Lie::Row(first, apart) => (0..32).map(|lane| len * (first + apart * lane)).collect(),
-            Lie::Further(by) => places.iter().map(|at| at + len * by).collect(),
-            Lie::Aside(by) => places.iter().map(|at| at + by).collect(),
-            Lie::But(lane, at) => {
-                places.iter().enumerate().map(|(i, p)| if i == lane { len * at } else { *p }).collect()
-            }
+            Lie::Further(by) => places.iter().map(|at| at.wrapping_add(len * by)).collect(),
+            Lie::Aside(by) => places.iter().map(|at| at.wrapping_add(by)).collect(),
+            Lie::But(lane, at) => (0..32).map(|i| if i == lane { len * at } else { places[i] }).collect(),
             Lie::Edge(before) => {
                 let (least, most) = (places.iter().min().unwrap_or(&0), places.iter().max().unwrap_or(&0));
                 let end = (COPIED / 2 - len * (1 + before)).max(most - least);
                 places.iter().map(|at| end - (most - at)).collect()
             }
             Lie::Across => places.iter().map(|at| at ^ ACROSS).collect(),
+            Lie::Torn(by) => places.iter().map(|at| torn(from.wrapping_add(*at), len * by)).collect(),
             Lie::Anywhere(seed) => {
                 let mut noise = Noise(seed);
-                (0..32).map(|_| len * (noise.next() % (COPIED / len))).collect()
+                places.iter().map(|_| len * (noise.next() % (COPIED / len))).collect()
             }
         };
         turns.push(places.clone());
@@ -257,6 +260,7 @@ fn lie() -> impl Strategy<Value = Lie> {
         1 => (1..20u64).prop_map(Lie::Aside),
         2 => (0..32usize, 0..COPIED / 16).prop_map(|(lane, at)| Lie::But(lane, at)),
         1 => Just(Lie::Across),
+        2 => (0..2 * SECOND).prop_map(Lie::Torn),
         2 => (0..2 * SECOND).prop_map(Lie::Edge),
         1 => any::<u64>().prop_map(Lie::Anywhere),
     ]
@@ -282,14 +286,12 @@ proptest! {
                 gpu.table.insert(Extent { va: va + at, len, backing, offset, writable: true, ..Extent::default() });
             }
         }
-        let places = turns(&lies, len);
-        let table: Vec<i64> = places.iter().flatten().map(|at| (from + at) as i64).collect();
-        let table = gpu.upload(&table);
-        let kernel = copies_in_turns(lies.len() as u64, bits, len);
-        let found = gpu.run(&kernel, [1, 1, 1], [threads as u32, 1, 1], &[Arg::Ptr(&table)]);
-        let mut all = places.iter().flat_map(|row| &row[..threads]).flat_map(|at| [*at, at + SECOND * len]);
+        let places = turns(&lies, len, from);
+        let table = gpu.upload(&places.iter().flatten().map(|at| from.wrapping_add(*at) as i64).collect::<Vec<_>>());
+        let found = gpu.run(&copies_in_turns(lies.len() as u64, bits, len), [1, 1, 1], [threads as u32, 1, 1], &[Arg::Ptr(&table)]);
+        let mut all = places.iter().flat_map(|row| &row[..threads]).flat_map(|at| [*at, at.wrapping_add(SECOND * len)]);
         let mut there = all.clone().map(|at| if at < ACROSS { at } else { at - ACROSS });
-        prop_assert_eq!(found.is_ok(), there.all(|at| at + len <= COPIED && at % len == 0), "{:?}", found);
+        prop_assert_eq!(found.is_ok(), there.all(|at| at <= COPIED - len && at % len == 0), "{:?}", found);
         if found.is_ok() {
             let at = |place: u64| if place < ACROSS { (place + half) % COPIED } else { place - ACROSS } as usize;
             let mut wanted = vec![0; COPIED as usize];
@@ -352,8 +354,7 @@ impl Arithmetic {
 fn arithmetic() -> impl Strategy<Value = Vec<Arithmetic>> {
     let number = prop_oneof![Just(4), Just(32), -3..40i32, Just(1 << 20), Just(i32::MIN), any::<i32>()];
     let one = (0..7u8, 5..8u64, 0..8u64, 0..8u64, number);
-    let one = one.prop_map(|(what, d, a, b, number)| Arithmetic { what, d, a, b, number });
-    prop::collection::vec(one, 0..6)
+    prop::collection::vec(one.prop_map(|(what, d, a, b, number)| Arithmetic { what, d, a, b, number }), 0..6)
 }
 
 /// What a program does with memory: the bits of the size, the bytes, the registers of the two indices, and the offset of both accesses.
@@ -380,13 +381,12 @@ fn opening(arithmetic: &[Arithmetic], copies: Copies) -> Kernel {
     let mut words: Vec<_> = (0..3).map(|axis| special(axis, 0x25 + axis)).collect();
     words.extend([special(3, 0x21), special(4, 0x22)]);
     // LEA R5, R0, R3, 0x5, and others until the program changes them.
-    let usual = |d, a, b, number| Arithmetic { what: 3, d, a, b, number }.word();
-    words.extend([usual(5, 0, 3, 5), usual(6, 1, 5, 7), usual(7, 4, 0, 5)]);
+    let usual = [(5, 0, 3, 5), (6, 1, 5, 7), (7, 4, 0, 5)];
+    words.extend(usual.map(|(d, a, b, number)| Arithmetic { what: 3, d, a, b, number }.word()));
     words.extend(arithmetic.iter().map(|one| one.word()));
     words.push((0x7802 | 9 << 16 | bytes << 32, 0x000f_e200_0000_0f00)); // MOV R9, bytes
-    let wide = |d: u64, index: u64, parameter: u64| {
-        (0x7625 | d << 16 | index << 24 | (parameter / 4) << 40, 0x000f_c800_078e_0200 | 9) // IMAD.WIDE d, index, R9, c[0][parameter]
-    };
+    // IMAD.WIDE d, index, R9, c[0][parameter]
+    let wide = |d: u64, index: u64, at: u64| (0x7625 | d << 16 | index << 24 | (at / 4) << 40, 0x000f_c800_078e_0209);
     words.extend([wide(10, from, 0x168), (word(0x7981, 16, 10, 4, offset), 0x000e_a800_0c1e_0000 | bits << 8)]);
     words.push(wide(10, to, 0x160));
     words.push((0x7210 | 16 << 16 | 16 << 24, 0x000f_c800_07ff_e0ff)); // IADD3 R16, R16, R0, RZ

@@ -264,8 +264,7 @@ impl<const SIZE: u32> Whole for StoreGlobal<SIZE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let spot = env.memory.known.of_store(u);
-        if SIZE >= 4
-            && exec == u32::MAX
+        if exec == u32::MAX
             && spot.layout.how == Pattern::Row
             && let Some(found) = First::of(w, u, exec).again::<V, SIZE>(w, u, u32::MAX, spot)
         {
