@@ -193,8 +193,8 @@ mod functions {
     }
 
     fn all_alike(x: [u32; 8]) {
-        [alike::<0>, alike::<1>, alike::<2>, alike::<3>, alike::<4>, alike::<5>, alike::<8>, alike::<9>]
-            .map(|each| each(x));
+        let all = [alike::<0>, alike::<1>, alike::<2>, alike::<3>, alike::<4>, alike::<5>, alike::<8>, alike::<9>];
+        all.into_iter().for_each(|alike| alike(x));
     }
 
     /// A word of each exponent with several significands, and words at random.

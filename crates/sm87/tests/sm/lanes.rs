@@ -328,19 +328,19 @@ proptest! {
         let mut sums = [0u32; 32];
         let mut fails = false;
         for access in accesses {
-            for lane in 0..threads {
+            for (lane, sum) in sums.iter_mut().enumerate().take(threads) {
                 let Some(word) = usize::try_from(access.at(&layouts, lane)).ok().filter(|at| at % 4 == 0 && *at < BYTES) else {
                     fails = true;
                     continue;
                 };
-                let (found, own) = (memory[word / 4], sums[lane]);
+                let (found, own) = (memory[word / 4], *sum);
                 match access.does {
                     Does::Load => {}
                     Does::Store => memory[word / 4] = own,
                     Does::Add => memory[word / 4] = found.wrapping_add(own),
                 }
                 if !matches!(access.does, Does::Store) {
-                    sums[lane] = own.wrapping_mul(2).wrapping_add(found);
+                    *sum = own.wrapping_mul(2).wrapping_add(found);
                 }
             }
             if fails {
