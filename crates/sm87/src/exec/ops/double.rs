@@ -9,10 +9,10 @@ use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
 use sm87_num::{Round, f64 as num};
 
-pub(in crate::exec) const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
-pub(in crate::exec) const ABS: [u32; 3] = [1 << 1, 1 << 3, 1 << 5];
-pub(in crate::exec) const ROUND: u32 = 8;
-pub(in crate::exec) const CODE: u32 = 12;
+pub(crate) const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
+pub(crate) const ABS: [u32; 3] = [1 << 1, 1 << 3, 1 << 5];
+pub(crate) const ROUND: u32 = 8;
+pub(crate) const CODE: u32 = 12;
 
 fn flag(on: bool, bits: u32) -> u32 {
     if on { bits } else { 0 }
@@ -36,11 +36,11 @@ fn modified<V: Simd>(u: &Uop, n: usize, x: [V; 2]) -> [V; 2] {
 }
 
 /// DADD, DMUL or DFMA.
-pub(in crate::exec) struct Arithmetic<const OP: u8>;
+pub(crate) struct Arithmetic<const OP: u8>;
 
-pub(in crate::exec) const ADD: u8 = 0;
-pub(in crate::exec) const MUL: u8 = 1;
-pub(in crate::exec) const FMA: u8 = 2;
+pub(crate) const ADD: u8 = 0;
+pub(crate) const MUL: u8 = 1;
+pub(crate) const FMA: u8 = 2;
 
 impl<const OP: u8> Several for Arithmetic<OP> {
     const PAIRS: u32 = 7;
@@ -72,7 +72,7 @@ impl<const OP: u8> Several for Arithmetic<OP> {
 }
 
 /// DSETP with a compare code.
-pub(in crate::exec) struct Relate;
+pub(crate) struct Relate;
 impl Several for Relate {
     const PAIRS: u32 = 3;
     const WORDS: usize = 0;

@@ -140,12 +140,12 @@ impl<const SIGNED: bool> Alu for Shr<SIGNED> {
     }
 }
 
-pub(in crate::exec) fn shift(mods: u32) -> Shift {
+pub(crate) fn shift(mods: u32) -> Shift {
     Shift { right: mods & 1 != 0, hi: mods & 2 != 0, wrap: mods & 4 != 0, wide: mods & 8 != 0, signed: mods & 16 != 0 }
 }
 
 /// SHF in general. [`bits::shf`] defines it for one lane.
-pub(in crate::exec) struct Funnel;
+pub(crate) struct Funnel;
 impl Alu for Funnel {
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, low: V, count: V, high: V, _: u32) -> V {
@@ -168,7 +168,7 @@ impl Alu for Funnel {
 }
 
 /// PRMT by a selector that all lanes have. [`bits::prmt`] defines it for one lane.
-pub(in crate::exec) struct PermuteFixed;
+pub(crate) struct PermuteFixed;
 impl Alu for PermuteFixed {
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, a: V, _: V, c: V, _: u32) -> V {

@@ -8,8 +8,8 @@ use sm87_num::f32 as num;
 use sm87_num::mufu::{self, EX2, Function, RCP, RSQ, SIN, SQRT, UNIT};
 
 /// The modifiers of the operand.
-pub(in crate::exec) const NEG: u32 = 1;
-pub(in crate::exec) const ABS: u32 = 1 << 1;
+pub(crate) const NEG: u32 = 1;
+pub(crate) const ABS: u32 = 1 << 1;
 /// The flag of `aux` that says that the operand is the upper half.
 const UPPER: u16 = 1;
 
@@ -17,7 +17,7 @@ const SIGN: u32 = 1 << 31;
 const INFINITY: u32 = 0x7f80_0000;
 const FRACTION: u32 = 0x7f_ffff;
 
-pub(in crate::exec) struct Mufu<const F: u8>;
+pub(crate) struct Mufu<const F: u8>;
 impl<const F: u8> Alu for Mufu<F> {
     const SOURCES: usize = 1;
     #[inline(always)]
