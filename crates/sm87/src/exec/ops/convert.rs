@@ -1,5 +1,6 @@
 //! The conversions F2I, I2F, I2FP, FRND, F2F, F2FP, F2IP, I2I and I2IP.
 
+use super::fp32::signed;
 use super::int::lanewise;
 use crate::exec::alu::{self, Alu, Each};
 use crate::exec::lower::{Lower, Refused, Widen};
@@ -118,7 +119,9 @@ impl Several for SingleToDouble {
     fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
         // A double has three bits more for its exponent, which is greater by the difference of the two biases.
         const BIAS: u32 = (1023 - 127) << 20;
-        let [x, size, infinite] = [s.a[0], s.a[0].and(V::splat(i32::MAX as u32)), V::splat(0x7f80_0000)];
+        let x = signed(s.a[0], u.mods & ABS != 0, u.mods & NEG != 0);
+        let (sign, infinite) = (x.and(V::splat(1 << 31)), V::splat(0x7f80_0000));
+        let size = x.xor(sign);
         let tiny = size.lt(V::splat(0x80_0000));
         // A denormal is an integer times 2^-149.
         let digits = tiny.select(size.i2f(), size);
@@ -126,8 +129,6 @@ impl Several for SingleToDouble {
         let quiet = infinite.lt(size).and(V::splat(1 << 19));
         let high = size.lt(infinite).select(high, high.or(V::splat(0x7ff0_0000)).or(quiet));
         let zero = if ftz(u) { tiny } else { size.eq(V::splat(0)) };
-        let sign = if u.mods & ABS != 0 { V::splat(0) } else { x.and(V::splat(1 << 31)) };
-        let sign = if u.mods & NEG != 0 { sign.xor(V::splat(1 << 31)) } else { sign };
         Results::value([zero.select(V::splat(0), digits.shl(V::splat(29))), zero.select(V::splat(0), high).or(sign)])
     }
 }
@@ -175,8 +176,7 @@ impl<const SIGNED: bool> Alu for SingleToWord<SIGNED> {
     const SOURCES: usize = 1;
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, a: V, _: V, _: V, _: u32) -> V {
-        let x = if u.mods & ABS != 0 { a.and(V::splat(0x7fff_ffff)) } else { a };
-        let x = if u.mods & NEG != 0 { x.xor(V::splat(1 << 31)) } else { x };
+        let x = signed(a, u.mods & ABS != 0, u.mods & NEG != 0);
         let x = if round(u) == Round::Rn { x.nearest() } else { x };
         let (top, limit) = (V::splat(1 << 31), V::splat(TWO_31.to_bits()));
         let fits = x.flt(limit);

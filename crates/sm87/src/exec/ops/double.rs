@@ -1,5 +1,6 @@
 //! DADD, DMUL, DFMA and DSETP.
 
+use super::fp32::signed;
 use crate::exec::alu::{self, Each};
 use crate::exec::lower::{Lower, Refused, Widen};
 use crate::exec::rows::Src;
@@ -31,8 +32,7 @@ fn round(u: &Uop) -> Round {
 /// way.
 #[inline(always)]
 fn modified<V: Simd>(u: &Uop, n: usize, x: [V; 2]) -> [V; 2] {
-    let kept = if u.mods & ABS[n] != 0 { x[1].and(V::splat(0x7fff_ffff)) } else { x[1] };
-    [x[0], if u.mods & NEG[n] != 0 { kept.xor(V::splat(1 << 31)) } else { kept }]
+    [x[0], signed(x[1], u.mods & ABS[n] != 0, u.mods & NEG[n] != 0)]
 }
 
 /// DADD, DMUL or DFMA.

@@ -49,10 +49,16 @@ fn result(l: &Lower<'_>) -> u32 {
     flag(l.bit(77), SAT) | l.bits(78, 2) << ROUND | flag(l.bit(80), FTZ)
 }
 
+/// Applies the modifiers of a source to floats, or to the high words of doubles. [`num::modify`] defines it for one lane. A NaN keeps its other bits.
+#[inline(always)]
+pub(super) fn signed<V: Simd>(x: V, abs: bool, neg: bool) -> V {
+    let x = if abs { x.and(V::splat(0x7fff_ffff)) } else { x };
+    if neg { x.xor(V::splat(1 << 31)) } else { x }
+}
+
 #[inline(always)]
 fn modified<V: Simd>(mods: u32, n: usize, x: V) -> V {
-    let x = if mods & ABS[n] != 0 { x.and(V::splat(0x7fff_ffff)) } else { x };
-    let x = if mods & NEG[n] != 0 { x.xor(V::splat(0x8000_0000)) } else { x };
+    let x = signed(x, mods & ABS[n] != 0, mods & NEG[n] != 0);
     if mods & FTZ != 0 { x.flush() } else { x }
 }
 

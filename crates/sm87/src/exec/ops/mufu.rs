@@ -1,5 +1,6 @@
 //! MUFU. [`mufu::mufu`] defines its functions for one lane; here they are written for several, apart from those that kernels seldom use.
 
+use super::fp32::signed;
 use crate::exec::alu::{self, Alu};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::simd::Simd;
@@ -24,8 +25,7 @@ impl<const F: u8> Alu for Mufu<F> {
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
         let Some(function) = Function::from_bits(F.into()) else { return V::splat(num::NAN) };
         let bits = |x: u32| num::modify(x, u.mods & ABS != 0, u.mods & NEG != 0);
-        let x = if u.mods & ABS != 0 { a.and(V::splat(!SIGN)) } else { a };
-        let x = if u.mods & NEG != 0 { x.xor(V::splat(SIGN)) } else { x };
+        let x = signed(a, u.mods & ABS != 0, u.mods & NEG != 0);
         let unflushed = x;
         let x = x.flush();
         let result = match function {
