@@ -391,3 +391,8 @@ pub(crate) fn each<O: Each>() -> Operation {
 pub(crate) fn whole<O: Whole>() -> Handlers {
     Handlers::all(pick!(whole_plain::<O>, whole_wide::<O>))
 }
+
+/// Handlers of an operation that is written for the whole warp, one for all 32 lanes and one for some of them.
+pub(crate) fn whole_or_part<W: Whole, P: Whole>() -> Handlers {
+    Handlers { full: whole::<W>().full, ..whole::<P>() }
+}

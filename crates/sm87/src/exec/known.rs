@@ -152,7 +152,7 @@ pub(super) fn arrange_anew<V: Simd, const SIZE: u32>(
     let (mut least, mut most) = (first, first);
     let (mut bad, mut same, mut row) = (V::splat(0), V::splat(0), V::splat(0));
     let (mut alike, mut again, mut begun, mut before) = (0, 0, false, first);
-    // SAFETY: `STEPS` and the layout have as many words.
+    // SAFETY: the steps have a vector's words, and the layout has 32.
     unsafe {
         let mut wanted = V::load(const { steps(bytes(SIZE)) }.as_ptr()).add(V::splat(begin));
         let mut i = 0;
@@ -204,7 +204,7 @@ pub(super) fn arrange_anew<V: Simd, const SIZE: u32>(
 #[inline(always)]
 fn pieces<V: Simd>(layout: &mut Layout) {
     (layout.same, layout.rows) = (0, 0);
-    // SAFETY: `STEPS` has a vector's words, and the layout has 32.
+    // SAFETY: the steps have a vector's words, and the layout has 32.
     let steps = unsafe { V::load(const { steps(4) }.as_ptr()) };
     for i in (0..32).step_by(V::LANES).filter(|&i| part::<V>(layout.lanes, i) == V::ALL) {
         // SAFETY: as above.

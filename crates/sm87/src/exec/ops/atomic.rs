@@ -202,19 +202,21 @@ impl<const FULL: bool> Whole for AddShared<FULL> {
             }
             i += V::LANES;
         }
-        let last = most.most();
-        if bits.and(V::splat(3)).any() || env.memory.shared.get(last, 4).is_none() {
+        let (last, aligned) = (most.most(), !bits.and(V::splat(3)).any());
+        let Some(base) = env.memory.shared.get(last, 4).filter(|_| aligned).map(|p| p.wrapping_sub(last as usize))
+        else {
             // It says what is wrong with which lane.
             return atomic(w, env, u, exec);
-        }
-        let base = env.memory.shared.get(0, 0).unwrap_or(std::ptr::null_mut());
+        };
         for lane in (0..32).filter(|lane| exec >> lane & 1 != 0) {
             let p = base.wrapping_add(at[lane as usize & 31] as usize).cast::<u32>();
             // SAFETY: the place is aligned and not behind the last one, which `get` has found. Only the thread that executes a CTA uses its
             // shared memory.
-            let old = unsafe { p.read() };
-            // SAFETY: as above.
-            unsafe { p.write(old.wrapping_add(w.get(u.b, lane))) };
+            let old = unsafe {
+                let old = p.read();
+                p.write(old.wrapping_add(w.get(u.b, lane)));
+                old
+            };
             w.put(u.d, lane, old);
         }
         Flow::Next
@@ -305,7 +307,7 @@ fn handlers(aux: u16) -> Handlers {
     if aux & !(1 << TYPE) != SHARED {
         return Handlers::all(atomic);
     }
-    Handlers { full: alu::whole::<AddShared<true>>().full, ..alu::whole::<AddShared<false>>() }
+    alu::whole_or_part::<AddShared<true>, AddShared<false>>()
 }
 
 /// ATOMS, or ATOMS.CAS if `cas` is true.

@@ -96,10 +96,7 @@ fn read(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
             w.put_lanes(u.d, &MASKS[u.imm as usize - 0x38], mask);
             return Flow::Next;
         }
-        0x25..=0x27 if u.mods == 0 => {
-            w.fill(u.d, env.cta.index[u.imm as usize - 0x25], mask);
-            return Flow::Next;
-        }
+        // Compilers clear pairs of registers so.
         0xff => {
             w.fill(u.d, 0, mask);
             if u.mods != 0 {

@@ -100,17 +100,15 @@ impl<const STORE: bool, const SCALED: bool> Whole for SharedWords<STORE, SCALED>
 
 /// The handlers of an access of this size.
 fn access<const SIZE: u32, const STORE: bool>() -> Handlers {
-    let full = alu::whole::<SharedAccess<SIZE, STORE, true>>().full;
-    Handlers { full, ..alu::whole::<SharedAccess<SIZE, STORE, false>>() }
+    alu::whole_or_part::<SharedAccess<SIZE, STORE, true>, SharedAccess<SIZE, STORE, false>>()
 }
 
 /// The handlers of an access of a word with these `mods`.
 fn words<const STORE: bool>(mods: u32) -> Handlers {
-    let words = match mods >> SCALE {
-        0 => alu::whole::<SharedWords<STORE, false>>(),
-        _ => alu::whole::<SharedWords<STORE, true>>(),
-    };
-    Handlers { full: words.full, ..access::<4, STORE>() }
+    match mods >> SCALE {
+        0 => alu::whole_or_part::<SharedWords<STORE, false>, SharedAccess<4, STORE, false>>(),
+        _ => alu::whole_or_part::<SharedWords<STORE, true>, SharedAccess<4, STORE, false>>(),
+    }
 }
 
 /// The words of all 32 lanes, if each lane's follows that of the lane before. Most programs use shared memory so, and then it is not kept how
