@@ -5,9 +5,9 @@ use super::env::Env;
 use super::host::wide;
 use super::lower::{Lower, Refused};
 use super::record::{Operation, Recorded, Recorder, named};
-use super::simd::{Simd, in_values, part};
 use super::uop::{Flow, Handlers, UNIFORM, Uop};
 use super::warp::Warp;
+use sm87_simd::{Simd, in_values, part};
 
 /// A function of up to three 32-bit sources (and a predicate) with one 32-bit result.
 pub(crate) trait Alu {
@@ -193,7 +193,7 @@ macro_rules! handlers {
         }
         wide! {
             unsafe fn $wide<O: $bound $(, const $flag: bool)?>($w: &mut Warp, _: &mut Env<'_>, $u: &Uop, $exec: u32) -> Flow {
-                type $v = super::avx2::Avx2;
+                type $v = sm87_simd::avx2::Avx2;
                 $body
             }
         }
@@ -272,7 +272,7 @@ unsafe fn whole_plain<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: 
 wide! {
     #[inline(never)]
     unsafe fn whole_wide<O: Whole>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        O::run::<super::avx2::Avx2>(w, env, u, exec)
+        O::run::<sm87_simd::avx2::Avx2>(w, env, u, exec)
     }
 }
 

@@ -1,9 +1,9 @@
 //! The operands of tensor cores, converted for [`super::ops::hmma`].
 #![allow(unsafe_code)]
 
-use super::avx2::transposed;
 use sm87_num::hmma::Input;
 use sm87_num::mma::Fragment;
+use sm87_simd::avx2::transposed;
 use std::arch::x86_64::*;
 
 /// Eight words in memory.

@@ -3,8 +3,8 @@
 
 use super::host::wide;
 use super::runs::{FIRST, Offsets, Run, SECOND};
-use super::simd::{Simd, part};
 use super::warp::Warp;
+use sm87_simd::{Simd, part};
 
 /// Makes two functions that execute a run: one for any host, and one for hosts with the instruction sets of [`super::host`].
 macro_rules! run {
@@ -26,7 +26,7 @@ macro_rules! run {
             /// As for the function above; the host has AVX2.
             pub(crate) unsafe fn $wide(w: &mut Warp, runs: *const Run, n: usize, exec: u32) {
                 // SAFETY: the conditions are those of this function.
-                unsafe { $body::<super::avx2::Avx2>(w.own(), runs, n, exec) }
+                unsafe { $body::<sm87_simd::avx2::Avx2>(w.own(), runs, n, exec) }
             }
         }
     };

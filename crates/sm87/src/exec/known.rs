@@ -7,10 +7,10 @@
 #![allow(unsafe_code)]
 
 use super::host::{self, LINE};
-use super::simd::{Simd, part};
 use super::uop::Uop;
 use super::warp::Warp;
 use crate::isa::memory::bytes;
+use sm87_simd::{Simd, part};
 
 /// How the lanes of an access lie in the block of memory that contains them.
 #[derive(Clone, Copy, PartialEq, Eq)]

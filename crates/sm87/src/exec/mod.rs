@@ -12,7 +12,7 @@
 //!   runs, straight   instructions that are executed together      chains, known   loads that know of each other
 //!   rounds         all warps go from one barrier to the next
 //!   rows, warp     registers as rows of 32 lanes           groups   where lanes are: divergence, waiting
-//!   simd, alu      lane-wise operations written once, as handlers for all, some, one lane
+//!   alu            lane-wise operations written once, as handlers for all, some, one lane
 //!   schedule       other orders of CTAs and warps
 //!   observe        somebody looks at instructions when they are executed
 //!   live           registers that a program reads before it writes them
@@ -23,8 +23,6 @@
 
 pub mod access;
 mod alu;
-#[cfg(target_arch = "x86_64")]
-mod avx2;
 mod barriers;
 mod chains;
 mod clock;
@@ -41,7 +39,6 @@ pub(crate) mod groups;
 mod host;
 pub(crate) mod image;
 mod interp;
-mod interpolate;
 mod known;
 mod linear;
 mod live;
@@ -60,7 +57,6 @@ pub(crate) mod rows;
 mod runs;
 mod schedule;
 mod several;
-mod simd;
 mod straight;
 mod template;
 #[cfg(test)]

@@ -16,7 +16,6 @@ use super::live::{self, Rows};
 use super::ops::{int, memory};
 use super::rows::{Row, Src, pred};
 use super::runs::Run;
-use super::simd::Simd;
 use super::straight;
 use super::template::Template;
 use super::uop::{Flow, Handlers, Uop};
@@ -24,6 +23,7 @@ use super::warp::{Warp, lanes};
 use crate::isa::memory::{Access, Space};
 use crate::isa::{self, Formula, Op, Row as Opcode};
 use crate::word::Word;
+use sm87_simd::Simd;
 use std::ops::Range;
 
 /// The most instructions of an opening. It is much less than a slice has.

@@ -7,9 +7,9 @@
 
 use super::alu::Whole;
 use super::env::Env;
-use super::simd::Simd;
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
+use sm87_simd::Simd;
 
 /// Executes a watched instruction.
 pub(super) struct Watched;

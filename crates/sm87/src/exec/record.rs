@@ -5,12 +5,12 @@
 //! stays one that is interpreted.
 #![allow(unsafe_code)]
 
-use super::interpolate::{self, Pairs};
 use super::rows::{Dst, Pred, REGISTER, Row, Src, pred};
-use super::simd::{Double, Simd};
 use super::uop::{Handlers, UNIFORM, Uop};
 use sm87_native::{Graph, One, Two, Value};
 use sm87_num::mufu::Table;
+use sm87_simd::interpolate::{self, Pairs};
+use sm87_simd::{Double, Simd};
 use std::cell::RefCell;
 
 /// Writes down what an instruction does.

@@ -6,9 +6,9 @@ use super::env::Env;
 use super::host::wide;
 use super::record::{Operation, Record, Recorder, named};
 use super::rows::Src;
-use super::simd::{Simd, in_values, part};
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
+use sm87_simd::{Simd, in_values, part};
 
 /// The operands that an operation reads, for as many lanes as a vector has.
 #[derive(Clone, Copy)]
@@ -142,7 +142,7 @@ unsafe fn rows_plain<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>
 wide! {
     unsafe fn rows_wide<O: Several, const FULL: bool>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         // SAFETY: as for `rows_plain`; `several` picks this handler only where the host has AVX2.
-        unsafe { rows::<super::avx2::Avx2, O, FULL>(w, u, exec) }
+        unsafe { rows::<sm87_simd::avx2::Avx2, O, FULL>(w, u, exec) }
     }
 }
 
@@ -299,7 +299,7 @@ pub(crate) mod tests {
         let plain = eight::<u32, O>(mods, imm, x, preds);
         #[cfg(target_arch = "x86_64")]
         if crate::exec::host::avx2() {
-            return vec![plain, eight::<crate::exec::avx2::Avx2, O>(mods, imm, x, preds)];
+            return vec![plain, eight::<sm87_simd::avx2::Avx2, O>(mods, imm, x, preds)];
         }
         vec![plain]
     }
@@ -351,7 +351,7 @@ pub(crate) mod tests {
         }
         #[cfg(target_arch = "x86_64")]
         if crate::exec::host::avx2() {
-            use crate::exec::avx2::Avx2;
+            use sm87_simd::avx2::Avx2;
             drivers.push(rows::<Avx2, Sample, false>);
             if exec == u32::MAX {
                 drivers.push(rows::<Avx2, Sample, true>);

@@ -1,11 +1,11 @@
 //! Compares the vector arithmetic with the scalar arithmetic of `sm87_num`.
 #![allow(unsafe_code)]
 
-use super::simd::Simd;
 use proptest::prelude::*;
 use sm87_num::Round;
 use sm87_num::f32::{self as num, Mode};
 use sm87_num::half::Kind;
+use sm87_simd::Simd;
 
 /// Floats with random bits, and floats at the edges of the format.
 pub(super) fn float() -> impl Strategy<Value = u32> {
@@ -95,7 +95,7 @@ proptest! {
         check::<u32>(x);
         #[cfg(target_arch = "x86_64")]
         if super::host::avx2() {
-            check::<super::avx2::Avx2>(x);
+            check::<sm87_simd::avx2::Avx2>(x);
         }
     }
 }
@@ -175,7 +175,7 @@ mod functions {
             assert_eq!(eight::<u32, F>(mods, x), want, "{F} of {x:x?}, modifiers {mods}");
             #[cfg(target_arch = "x86_64")]
             if crate::exec::host::avx2() {
-                assert_eq!(eight::<crate::exec::avx2::Avx2, F>(mods, x), want, "{F} of {x:x?}, modifiers {mods}");
+                assert_eq!(eight::<sm87_simd::avx2::Avx2, F>(mods, x), want, "{F} of {x:x?}, modifiers {mods}");
                 TRANSLATED.with_borrow_mut(|translated| {
                     let of = || One::of(&uop(mods, F.into()), alu::record::<Mufu<F>>);
                     let mut registers = [[0; 8]; 10];
@@ -374,7 +374,7 @@ mod runs {
             prop_assert_eq!(executed(multiplied::<u32>, &runs, &before, u32::MAX), want);
             #[cfg(target_arch = "x86_64")]
             if crate::exec::host::avx2() {
-                let body = multiplied::<crate::exec::avx2::Avx2>;
+                let body = multiplied::<sm87_simd::avx2::Avx2>;
                 prop_assert_eq!(executed(body, &runs, &before, u32::MAX), want);
             }
         }
@@ -389,7 +389,7 @@ mod runs {
             prop_assert_eq!(executed(added::<u32>, &runs, &before, exec), want);
             #[cfg(target_arch = "x86_64")]
             if crate::exec::host::avx2() {
-                prop_assert_eq!(executed(added::<crate::exec::avx2::Avx2>, &runs, &before, exec), want);
+                prop_assert_eq!(executed(added::<sm87_simd::avx2::Avx2>, &runs, &before, exec), want);
             }
         }
     }

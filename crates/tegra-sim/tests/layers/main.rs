@@ -58,6 +58,7 @@ fn the_page_keeps_its_promises() {
         ("sm87", "sm87-check"),
         ("sm87", "sm87-model"),
         ("sm87-num", "sm87"),
+        ("sm87-simd", "sm87"),
         ("sm87-native", "sm87"),
         ("sm87-native", "sm87-num"),
         ("sm87-check", "sm87-model"),

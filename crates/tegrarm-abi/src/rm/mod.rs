@@ -1,6 +1,5 @@
 //! Desktop Resource Manager: classes, allocation parameters, controls, escapes, UVM, status codes.
 
-pub mod alloc;
 pub mod classes;
 pub mod ctrl_0000;
 pub mod ctrl_0041;
@@ -15,3 +14,12 @@ pub mod status;
 pub mod usermode;
 pub mod uvm;
 pub mod versions;
+
+/// Allocation parameters of the RM classes, and the flags inside them.
+pub mod alloc {
+    pub mod flags;
+    pub mod params;
+
+    pub use flags::*;
+    pub use params::*;
+}

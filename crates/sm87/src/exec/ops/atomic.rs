@@ -8,11 +8,11 @@ use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::{Dst, Src, pred};
-use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::is_wide;
 use sm87_num::atomic::{Atomic, Op, Type, arrive, compare_and_swap};
+use sm87_simd::Simd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The bits of `aux`: the fields of operation and type, and then the flags below.

@@ -6,9 +6,9 @@ use crate::exec::env::{Env, WarpError};
 use crate::exec::groups::Wait;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::{Dst, Src};
-use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
+use sm87_simd::Simd;
 
 /// The bits of `mods`: mode, reduction, number of threads.
 const MODE: u32 = 3;

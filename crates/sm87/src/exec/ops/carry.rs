@@ -4,8 +4,8 @@
 
 use super::int::{HIGH, NEG, SX32, X};
 use crate::exec::several::{Results, Several, Sources};
-use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
+use sm87_simd::Simd;
 
 /// Counts the carries of each lane. The first mask has the lanes with at least one carry, the second those with two.
 #[derive(Clone, Copy)]

@@ -8,10 +8,10 @@ use crate::exec::live::Rows;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::places::NOWHERE;
 use crate::exec::rows::{Dst, Pred, Src, pred};
-use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::{Op, Row};
+use sm87_simd::Simd;
 use std::sync::atomic::{Ordering, fence};
 
 /// Moves the lanes `taken` to `target`, and the others to the next instruction.

@@ -5,13 +5,13 @@ use super::int::lanewise;
 use crate::exec::alu::{self, Alu, Each};
 use crate::exec::lower::{Lower, Refused, Widen};
 use crate::exec::several::{Results, Several, Sources, several};
-use crate::exec::simd::{Double, Simd};
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
 use sm87_num::convert::{self as num, Int, Pack, PackInt};
 use sm87_num::format::two_to;
 use sm87_num::half::Kind;
 use sm87_num::{Round, f32 as single, f64 as double};
+use sm87_simd::{Double, Simd};
 
 /// The places in `mods` of the fields of a conversion, which are copies of instruction bits.
 const ROUND: u32 = 0;

@@ -5,10 +5,10 @@ use crate::exec::alu::{self, Each};
 use crate::exec::lower::{Lower, Refused, Widen};
 use crate::exec::rows::Src;
 use crate::exec::several::{Results, Several, Sources, map_pairs, several};
-use crate::exec::simd::{Double, Simd};
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
 use sm87_num::{Round, f64 as num};
+use sm87_simd::{Double, Simd};
 
 pub(crate) const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
 pub(crate) const ABS: [u32; 3] = [1 << 1, 1 << 3, 1 << 5];

@@ -3,9 +3,9 @@
 use crate::exec::alu::{self, Alu, Compare, Condition};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::several::{Results, Several, Sources, several};
-use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
 use sm87_num::{Round, f32 as num};
+use sm87_simd::Simd;
 
 const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
 const ABS: [u32; 3] = [1 << 1, 1 << 3, 1 << 5];

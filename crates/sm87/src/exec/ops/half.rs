@@ -3,11 +3,11 @@
 use super::int::{get_pred, put_pred};
 use crate::exec::alu::{self, Alu, Each};
 use crate::exec::lower::{Lower, Refused};
-use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
 use sm87_num::f32::MinMax as How;
 use sm87_num::half::{self as num, Kind, Mode, Operand, Swizzle};
+use sm87_simd::Simd;
 
 /// The places in `mods` of four bits for each source (swizzle, absolute value, sign). The modifiers of the result
 /// follow.

@@ -8,9 +8,9 @@
 //! transposing words inside the halves of vectors leaves them.
 #![allow(unsafe_code)]
 
-use crate::exec::avx2::transposed;
 use crate::exec::converted::{Converted, Left, Right, Words, depth, floats, ints, load, splat};
 use sm87_num::hmma::{Hmma, Input};
+use sm87_simd::avx2::transposed;
 use std::arch::x86_64::*;
 use std::hint::black_box;
 

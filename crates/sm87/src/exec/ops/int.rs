@@ -6,10 +6,10 @@ use crate::exec::lower::{Lower, Refused, Widen};
 use crate::exec::record::Operation;
 use crate::exec::rows::{Pred, Src, pred};
 use crate::exec::several::{Results, Several, Sources, several};
-use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
 use crate::exec::warp::Warp;
 use sm87_num::{bits, int};
+use sm87_simd::Simd;
 
 /// The driver for vectors or for the uniform datapath, as the opcode demands.
 pub(crate) fn any<O: Alu>(l: &Lower<'_>) -> Operation {

@@ -7,10 +7,10 @@ use crate::exec::env::Env;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::pred;
 use crate::exec::several::{Results, Several, Sources, several};
-use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::Warp;
 use sm87_num::bits::{self, PrmtMode, Shift};
+use sm87_simd::Simd;
 
 fn flag(on: bool, bits: u32) -> u32 {
     if on { bits } else { 0 }

@@ -3,10 +3,10 @@
 use super::fp32::signed;
 use crate::exec::alu::{self, Alu};
 use crate::exec::lower::{Lower, Refused};
-use crate::exec::simd::Simd;
 use crate::exec::uop::Uop;
 use sm87_num::f32 as num;
 use sm87_num::mufu::{self, EX2, Function, RCP, RSQ, SIN, SQRT, UNIT};
+use sm87_simd::Simd;
 
 /// The modifiers of the operand.
 pub(crate) const NEG: u32 = 1;

@@ -6,10 +6,10 @@ use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::several::{Results, Several, Sources, several};
-use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::{bytes, registers};
+use sm87_simd::Simd;
 
 /// The SPA version of ga10b, in the form in which the characteristics have it. The SM version is 8.7.
 const SPA_VERSION: u32 = 8 << 8 | 6;

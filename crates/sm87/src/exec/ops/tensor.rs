@@ -8,12 +8,12 @@ use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::{Dst, Src};
 use crate::exec::rows::{Pred, pred};
-use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::Warp;
 use sm87_num::Round;
 use sm87_num::hmma::Hmma;
 use sm87_num::mma::{Bmma, Fragment, Imma, dmma, transpose};
+use sm87_simd::Simd;
 
 #[inline(always)]
 fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {

@@ -3,10 +3,10 @@
 
 use super::{deposit, extend, fetch};
 use crate::exec::known::{Pattern, Places};
-use crate::exec::simd::{Simd, part};
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
+use sm87_simd::{Simd, part};
 use tegra_mm::whole;
 
 /// If at most this many lanes are active, they are loaded one by one.

@@ -11,11 +11,11 @@ use crate::exec::linear::Lanes;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::Tlb;
 use crate::exec::rows::{Pred, pred};
-use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::Row;
 use crate::isa::memory::bytes;
+use sm87_simd::Simd;
 use tegra_mm::Access;
 
 /// The rows of addresses, and the high word that all must have.

@@ -8,11 +8,11 @@ use crate::exec::env::{Env, Memory, WarpError};
 use crate::exec::known::{Bounds, Numbers, Pattern, Places, arrange_anew, steps};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::rows::Src;
-use crate::exec::simd::Simd;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
 use sm87_num::mma;
+use sm87_simd::Simd;
 
 /// The place in `mods` of the shift of a shared address register.
 const SCALE: u32 = 4;

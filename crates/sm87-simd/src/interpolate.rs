@@ -1,19 +1,22 @@
 //! What the multi-function unit computes from its tables ([`sm87_num::mufu`]), for several lanes at a time. Sums have more than 32 bits, so
 //! each half of the lanes has them as pairs: the even lanes, and the odd ones.
 
-use super::simd::Simd;
+use crate::Simd;
 use sm87_num::mufu::{BINADES, DISTANCE, LG2, TANH, Table, UNIT};
 
 /// Vectors whose lanes can be used as pairs: an even lane and the next one, which is the upper half of 64 bits.
-pub(crate) trait Pairs: Simd {
+pub trait Pairs: Simd {
     /// The product of the even lanes as signed numbers, as pairs.
     fn product(self, o: Self) -> Self;
+    /// The sum of pairs.
     fn add_pairs(self, o: Self) -> Self;
     /// A mask of pairs.
     fn equal_pairs(self, o: Self) -> Self;
+    /// The difference of pairs that are doubles.
     fn sub_doubles(self, o: Self) -> Self;
-    /// Shifts pairs by a number below 64.
+    /// Shifts pairs to the left by a number below 64.
     fn shl_pairs<const N: i32>(self) -> Self;
+    /// The same to the right.
     fn shr_pairs<const N: i32>(self) -> Self;
     /// The even lanes of one, and the odd lanes of the other.
     fn mixed(even: Self, odd: Self) -> Self;
@@ -81,13 +84,13 @@ fn cut<V: Pairs>(numbers: [V; 2], exponent: V) -> V {
 
 /// What [`Table::cut`] computes.
 #[inline(always)]
-pub(crate) fn interpolate<V: Pairs, const N: usize>(table: &'static Table<N>, argument: V, exponent: V) -> V {
+pub fn interpolate<V: Pairs, const N: usize>(table: &'static Table<N>, argument: V, exponent: V) -> V {
     cut(sums(table, argument), exponent)
 }
 
 /// The binary logarithm of a number above zero, without that of one. `mufu::logarithm` of sm87-num says the same of one number.
 #[inline(always)]
-pub(crate) fn logarithm<V: Pairs>(fraction: V, exponent: V) -> V {
+pub fn logarithm<V: Pairs>(fraction: V, exponent: V) -> V {
     // The sum has so many bits below one, of which the lowest three do not count.
     const PLACES: i32 = 2 - UNIT - 4;
     let [even, odd] = sums(&LG2, fraction);
@@ -107,7 +110,7 @@ pub(crate) fn logarithm<V: Pairs>(fraction: V, exponent: V) -> V {
 
 /// The hyperbolic tangent of numbers above zero with these exponents. Below 2^-8, and from 8 on, the result is not specified.
 #[inline(always)]
-pub(crate) fn tangent<V: Pairs>(fraction: V, exponent: V) -> V {
+pub fn tangent<V: Pairs>(fraction: V, exponent: V) -> V {
     let row = exponent.add(V::splat(8));
     let [first, bits, _] = V::look_up(&BINADES, row);
     let argument = first.shl(V::splat(DISTANCE)).add(fraction.shr(V::splat(23 - DISTANCE).sub(bits)));

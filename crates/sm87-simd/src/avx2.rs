@@ -4,15 +4,15 @@
 //! method is inlined into such a handler, where the intrinsics are single instructions.
 #![allow(unsafe_code)]
 
-use super::interpolate::{self, Pairs};
-use super::simd::{Double, Simd};
+use crate::interpolate::{self, Pairs};
+use crate::{Double, Simd};
 use sm87_num::mufu::Table;
 use std::arch::x86_64::*;
 
 /// Eight 32-bit lanes.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(crate) struct Avx2(__m256i);
+pub struct Avx2(__m256i);
 
 #[inline(always)]
 fn ps(x: Avx2) -> __m256 {
@@ -458,7 +458,7 @@ unsafe fn narrow(r: __m256d, s: __m256d) -> Avx2 {
 /// # Safety
 /// As for `doubles`.
 #[inline(always)]
-pub(crate) unsafe fn transposed(x: [__m256i; 4]) -> [__m256i; 4] {
+pub unsafe fn transposed(x: [__m256i; 4]) -> [__m256i; 4] {
     // SAFETY: AVX2 is present, as this function asks of its caller.
     unsafe {
         let (a, b) = (_mm256_unpacklo_epi32(x[0], x[1]), _mm256_unpackhi_epi32(x[0], x[1]));

@@ -1,9 +1,0 @@
-//! Compute engine methods, class C6C0 (ga10b has C7C0, the same methods).
-//!
-//! Method numbers are byte offsets.
-
-pub mod fields;
-pub mod methods;
-
-pub use fields::*;
-pub use methods::*;
