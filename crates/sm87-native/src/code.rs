@@ -4,6 +4,7 @@
 use crate::emit;
 use crate::graph::Graph;
 use crate::host::Host;
+use crate::memory::Window;
 pub use crate::registers::TooLarge;
 use iced_x86::Encoder;
 use memmap2::{Mmap, MmapMut};
@@ -88,11 +89,11 @@ impl Builder {
 
 /// A function that executes a piece: see [`emit`].
 #[cfg(target_arch = "x86_64")]
-type Function = unsafe extern "sysv64" fn(*mut u32, *const u32, *mut u32, *const Vector, u32) -> u32;
+type Function = unsafe extern "sysv64" fn(*mut u32, *const u32, *mut u32, *const Vector, u32, *const Window) -> u32;
 
 /// Other hosts cannot execute it.
 #[cfg(not(target_arch = "x86_64"))]
-type Function = unsafe extern "C" fn(*mut u32, *const u32, *mut u32, *const Vector, u32) -> u32;
+type Function = unsafe extern "C" fn(*mut u32, *const u32, *mut u32, *const Vector, u32, *const Window) -> u32;
 
 /// The machine code of a piece. It can be called as long as the [`Code`] that it is from exists.
 #[derive(Clone, Copy, Debug)]
@@ -113,12 +114,22 @@ impl Piece {
     ///
     /// # Safety
     /// The host is the one for which the code was made. `rows` is writable and `constants` readable at all offsets of the graph, for 32 words each,
-    /// and `lanes` is writable at all indices. The [`Code`] exists.
+    /// and `lanes` is writable at all indices. The [`Code`] exists. The graph has no loads.
     #[inline(always)]
     pub unsafe fn execute(&self, rows: *mut u32, constants: *const u32, lanes: *mut u32, active: u32) -> u32 {
         let function = if active == u32::MAX { self.all } else { self.some };
+        // SAFETY: the conditions are those of this function, and a piece without loads reads no window.
+        unsafe { function(rows, constants, lanes, self.pool, active, std::ptr::null()) }
+    }
+
+    /// The same for all lanes of a piece that may load words through `windows`. Returns what [`Self::execute`] returns.
+    ///
+    /// # Safety
+    /// As for [`Self::execute`]. There are all windows of which the graph has loads, and what they lead to can be read so many bytes further on.
+    #[inline(always)]
+    pub unsafe fn load(&self, rows: *mut u32, constants: *const u32, lanes: *mut u32, windows: *const Window) -> u32 {
         // SAFETY: the conditions are those of this function.
-        unsafe { function(rows, constants, lanes, self.pool, active) }
+        unsafe { (self.all)(rows, constants, lanes, self.pool, u32::MAX, windows) }
     }
 }
 

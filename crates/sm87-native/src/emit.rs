@@ -1,12 +1,13 @@
 //! The machine code of a graph.
 //!
-//! The function gets the rows in RDI, the constants in RSI, the sets of lanes in RDX, the words of the pool in RCX and the lanes that execute
-//! the piece in R8D. It executes the piece for as many lanes at a time as a vector of the host has. It returns in EAX how many instructions
+//! The function gets the rows in RDI, the constants in RSI, the sets of lanes in RDX, the words of the pool in RCX, the lanes that execute
+//! the piece in R8D, and the windows in R9. It executes the piece for as many lanes at a time as a vector of the host has. It returns in EAX how many instructions
 //! lanes did not execute, because a guard was false for them.
 
 use crate::code::Pool;
 use crate::graph::{Graph, Node, One, Place, Two, Value};
 use crate::host::{ACTIVE_MASK, Host, MASK, ODD_MASK};
+use crate::memory::{WINDOWS, Window};
 use crate::order::{Step, steps};
 use crate::registers::{Home, Move, Registers, SLOTS, TooLarge};
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
@@ -29,24 +30,28 @@ pub(crate) fn functions(host: Host, graph: &Graph, pool: &mut Pool) -> Result<[V
         emitter.whole(end).map(|end| (emitter.encoder.take_buffer(), end))
     };
     let (all, _) = made(false, 0)?;
+    if graph.loads() {
+        // Windows are those of all lanes.
+        return Ok([all, Vec::new()]);
+    }
     // The place to which a function for some lanes may jump is known when the function was made once.
     let (_, end) = made(true, 0)?;
     let (some, _) = made(true, end)?;
     Ok([all, some])
 }
 
-struct Emitter<'a> {
-    host: Host,
+pub(crate) struct Emitter<'a> {
+    pub host: Host,
     graph: &'a Graph,
     pool: &'a mut Pool,
     steps: &'a [Step],
-    registers: Registers,
+    pub registers: Registers,
     encoder: Encoder,
     at: u64,
     masked: bool,
 }
 
-fn memory(base: Register, displacement: i64) -> MemoryOperand {
+pub(crate) fn memory(base: Register, displacement: i64) -> MemoryOperand {
     MemoryOperand::with_base_displ(base, displacement)
 }
 
@@ -57,7 +62,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Appends an instruction. Operands that an instruction cannot have are a mistake of this file.
-    fn put(&mut self, made: Result<Instruction, iced_x86::IcedError>) -> Result<(), TooLarge> {
+    pub(crate) fn put(&mut self, made: Result<Instruction, iced_x86::IcedError>) -> Result<(), TooLarge> {
         let encoded = made.and_then(|instruction| self.encoder.encode(&instruction, self.at));
         debug_assert!(encoded.is_ok(), "{encoded:?}");
         self.at += encoded.map_err(|_| TooLarge)? as u64;
@@ -71,6 +76,11 @@ impl<'a> Emitter<'a> {
         // Values on the stack begin at lines of the host's caches.
         self.put(Instruction::with1(Code::Push_r64, RBP))?;
         self.put(Instruction::with2(Code::Mov_r64_rm64, RBP, RSP))?;
+        let loads = self.graph.loads();
+        if loads {
+            self.put(Instruction::with1(Code::Push_r64, WINDOWS))?;
+            self.put(Instruction::with2(Code::Mov_r64_rm64, WINDOWS, R9))?;
+        }
         self.put(Instruction::with2(Code::Sub_rm64_imm32, RSP, (SLOTS as i64 * self.host.bytes()) as i32))?;
         self.put(Instruction::with2(Code::And_rm64_imm8, RSP, -64i32))?;
         self.put(Instruction::with2(Code::Mov_r32_imm32, R9D, 32 / lanes))?;
@@ -89,10 +99,16 @@ impl<'a> Emitter<'a> {
         let found = self.at;
         self.put(Instruction::with2(Code::Add_rm64_imm8, RDI, self.host.bytes() as i32))?;
         self.put(Instruction::with2(Code::Add_rm64_imm8, RDX, (lanes / 8) as i32))?;
+        if loads {
+            self.put(Instruction::with2(Code::Add_rm64_imm32, WINDOWS, Window::step(self.host) as i32))?;
+        }
         self.put(Instruction::with2(Code::Shr_rm32_imm8, R8D, lanes))?;
         self.put(Instruction::with1(Code::Dec_rm32, R9D))?;
         self.put(Instruction::with_branch(Code::Jne_rel32_64, top))?;
         self.put(Instruction::with2(Code::Mov_r32_rm32, EAX, R11D))?;
+        if loads {
+            self.put(Instruction::with2(Code::Mov_r64_rm64, WINDOWS, memory(RBP, -8)))?;
+        }
         // Otherwise each instruction of the host that uses half a vector would wait for the other half, until somebody clears these.
         self.put(Ok(Instruction::with(Code::VEX_Vzeroupper)))?;
         self.put(Ok(Instruction::with(Code::Leaveq)))?;
@@ -204,7 +220,7 @@ impl<'a> Emitter<'a> {
         self.put(Instruction::with2(Code::VEX_Kmovw_r32_kr, Register::EAX, MASK))
     }
 
-    fn address(&mut self, home: Home) -> MemoryOperand {
+    pub(crate) fn address(&mut self, home: Home) -> MemoryOperand {
         match home {
             Home::Row(offset) => memory(Register::RDI, i64::from(offset) * 4),
             Home::Constant(offset) => memory(Register::RSI, i64::from(offset) * 4),
@@ -215,7 +231,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Executes what the registers asked for.
-    fn moved(&mut self) -> Result<(), TooLarge> {
+    pub(crate) fn moved(&mut self) -> Result<(), TooLarge> {
         for asked in std::mem::take(&mut self.registers.moves) {
             match asked {
                 Move::Load(at, home @ Home::Lanes(_)) => {
@@ -264,7 +280,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The register for the result of a step, whose operands may make room for it.
-    fn made(&mut self, value: Value, operands: &[Value]) -> Result<usize, TooLarge> {
+    pub(crate) fn made(&mut self, value: Value, operands: &[Value]) -> Result<usize, TooLarge> {
         self.registers.used(operands);
         let at = self.registers.make(value, operands)?;
         self.moved()?;
@@ -295,6 +311,7 @@ impl<'a> Emitter<'a> {
                 ))
             }
             Node::Quads { table, bytes, lane } => self.quads(value, table, bytes, lane),
+            Node::Loaded { window, bytes } => self.loaded(value, window, bytes),
             Node::Two(op, a, b) => self.two(value, op, a, b),
             Node::Fma { a, b, c, minus_product, minus_c } => self.fma(value, [a, b, c], minus_product, minus_c),
             Node::Select { mask, yes, no } => {
@@ -379,32 +396,6 @@ impl<'a> Emitter<'a> {
         self.registers.find(value).is_none()
             && self.registers.left(value) == 1
             && self.registers.in_memory(value).is_some()
-    }
-
-    fn quads(&mut self, value: Value, table: usize, bytes: Value, lane: u8) -> Result<(), TooLarge> {
-        use Register::*;
-        // The numbers of bytes are read one by one, so they have to be in memory.
-        let home = self.registers.keep(bytes)?;
-        let d = self.registers.make(value, &[bytes])?;
-        self.moved()?;
-        let mut from = self.address(home);
-        from.displacement += 4 * i64::from(lane);
-        self.put(Instruction::with2(Code::Mov_r64_imm64, RAX, table as u64))?;
-        self.put(Instruction::with2(Code::Mov_r32_rm32, R10D, from))?;
-        let row = MemoryOperand::with_base_index(RAX, R10);
-        let (vector, quarter) = (self.host.vector(d), XMM0 + d as u32);
-        let first = self.host.either(Code::VEX_Vmovdqu_xmm_xmmm128, Code::EVEX_Vmovdqu32_xmm_k1z_xmmm128);
-        self.put(Instruction::with2(first, quarter, row))?;
-        let insert = self
-            .host
-            .either(Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8, Code::EVEX_Vinserti32x4_zmm_k1z_zmm_xmmm128_imm8);
-        for n in 1..self.host.lanes() / 4 {
-            from.displacement += 16;
-            self.put(Instruction::with2(Code::Mov_r32_rm32, R10D, from))?;
-            self.put(Instruction::with4(insert, vector, vector, row, n))?;
-        }
-        self.registers.used(&[bytes]);
-        Ok(())
     }
 
     fn fma(&mut self, value: Value, [a, b, c]: [Value; 3], minus_product: bool, minus_c: bool) -> Result<(), TooLarge> {

@@ -116,6 +116,11 @@ pub(crate) enum Node {
         bytes: Value,
         lane: u8,
     },
+    /// A word of each lane, so many bytes behind the place to which a window leads, or before it.
+    Loaded {
+        window: u8,
+        bytes: i32,
+    },
     /// `a · b + c` of floats, rounded once, with the signs of the product and of `c` changed if the flags say so.
     Fma {
         a: Value,
@@ -135,13 +140,18 @@ impl Node {
     /// The values that it is made of.
     pub(crate) fn operands(self) -> impl Iterator<Item = Value> {
         let all = match self {
-            Node::Row(_) | Node::Constant(_) | Node::Word(_) | Node::Lanes(_) => [None; 3],
+            Node::Row(_) | Node::Constant(_) | Node::Word(_) | Node::Lanes(_) | Node::Loaded { .. } => [None; 3],
             Node::One(_, a) | Node::By(_, a, _) | Node::Quads { bytes: a, .. } => [Some(a), None, None],
             Node::Two(_, a, b) => [Some(a), Some(b), None],
             Node::Fma { a, b, c, .. } => [Some(a), Some(b), Some(c)],
             Node::Select { mask, yes, no } => [Some(mask), Some(yes), Some(no)],
         };
         all.into_iter().flatten()
+    }
+
+    /// Whether an instruction makes it. Other values are in memory when the piece begins, and stay there.
+    pub(crate) fn is_made(self) -> bool {
+        !matches!(self, Node::Row(_) | Node::Constant(_) | Node::Word(_) | Node::Lanes(_))
     }
 }
 
@@ -334,6 +344,21 @@ impl Graph {
         let high = [self.two(Two::High, a, b), self.two(Two::High, c, d)];
         let [first, second] = [Two::LowPairs, Two::HighPairs].map(|op| self.two(op, low[0], low[1]));
         [first, second, self.two(Two::LowPairs, high[0], high[1])]
+    }
+
+    /// The words that a window leads to, so many bytes further on. Nobody else's writes are seen between two loads of the same words.
+    pub fn loaded(&mut self, window: u8, bytes: i32) -> Value {
+        self.node(Node::Loaded { window, bytes })
+    }
+
+    /// Whether it loads words through windows.
+    pub(crate) fn loads(&self) -> bool {
+        self.nodes.iter().any(|node| matches!(node, Node::Loaded { .. }))
+    }
+
+    /// Whether something is written to a row of which this is the offset in words.
+    pub fn writes_row(&self, offset: u32) -> bool {
+        self.writes.contains_key(&Place::Row(offset))
     }
 
     /// `a · b + c` of floats, rounded once. The payload of a NaN is not specified.

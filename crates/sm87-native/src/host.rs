@@ -40,6 +40,7 @@ impl Host {
     }
 
     /// The number of lanes of a vector.
+    #[inline(always)]
     pub(crate) fn lanes(self) -> u32 {
         match self {
             Host::Avx2 => 8,

@@ -8,12 +8,14 @@ mod code;
 mod emit;
 mod graph;
 mod host;
+mod memory;
 mod order;
 mod registers;
 
 pub use code::{Builder, Code, Piece};
 pub use graph::{Graph, One, Two, Value};
 pub use host::Host;
+pub use memory::{Shape, Window};
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;

@@ -42,7 +42,7 @@ pub(crate) fn steps(graph: &Graph) -> Vec<Step> {
         }
         if needed.get(at as usize) == Some(&true) {
             let value = Value(at);
-            if graph.nodes[at as usize].operands().next().is_some() {
+            if graph.nodes[at as usize].is_made() {
                 steps.push(Step::Make(value));
             }
             if let Some(&times) = graph.guards.get(&value) {
@@ -57,7 +57,7 @@ fn needed(graph: &Graph) -> Vec<bool> {
     let mut needed = vec![false; graph.nodes.len()];
     let roots = graph.writes.values().map(|write| write.value).chain(graph.guards.keys().copied());
     roots.for_each(|value| needed[value.0 as usize] = true);
-    for at in (0..needed.len()).rev().filter(|at| graph.nodes[*at].operands().next().is_some()) {
+    for at in (0..needed.len()).rev() {
         if needed[at] {
             graph.nodes[at].operands().for_each(|value| needed[value.0 as usize] = true);
         }

@@ -4,12 +4,15 @@
 use crate::code::Pool;
 use crate::emit;
 use crate::graph::{Graph, Node, Place};
-use crate::{Builder, Host, One, Two, Value};
+use crate::{Builder, Host, One, Shape, Two, Value, Window};
 use proptest::prelude::*;
 
 const ROWS: usize = 40;
 const CONSTANTS: usize = 2;
 const SETS: usize = 3;
+const WINDOWS: usize = 3;
+/// Loads are fewer words before or behind a window.
+const FAR: i32 = 4;
 /// What is looked up.
 static TABLE: [[i32; 4]; 4] =
     [[0, 1, -1, 7], [i32::MAX, i32::MIN, 0x3f80_0000, 13], [17, -19, 23, 29], [31, 37, 41, 43]];
@@ -110,15 +113,23 @@ fn lanes_of(op: Two, x: Row, y: Row, n: u8) -> Row {
     })
 }
 
+/// What a piece reads besides its state.
+struct Read {
+    constants: [Row; CONSTANTS],
+    /// Memory, and where the words of each lane are in it, in bytes, for each window.
+    memory: Vec<u32>,
+    places: [Row; WINDOWS],
+}
+
 /// The value of each node.
-fn values(graph: &Graph, state: &State, constants: &[Row; CONSTANTS]) -> Vec<Row> {
+fn values(graph: &Graph, state: &State, read: &Read) -> Vec<Row> {
     let mut values: Vec<Row> = Vec::new();
     for node in &graph.nodes {
         let at = |v: &Value| values[v.0 as usize];
         let each = |f: &dyn Fn(usize) -> u32| std::array::from_fn(f);
         values.push(match node {
             Node::Row(offset) => state.rows[*offset as usize / 32],
-            Node::Constant(offset) => constants[*offset as usize / 32],
+            Node::Constant(offset) => read.constants[*offset as usize / 32],
             Node::Word(x) => [*x; 32],
             Node::Lanes(index) => each(&|i| mask(state.sets[usize::from(*index)] >> i & 1 != 0)),
             Node::One(op, a) => at(a).map(|x| one(*op, x)),
@@ -129,6 +140,9 @@ fn values(graph: &Graph, state: &State, constants: &[Row; CONSTANTS]) -> Vec<Row
                 let from = i & !7 | usize::from(*lane) | i & 4;
                 TABLE[at(bytes)[from] as usize / 16][i & 3] as u32
             }),
+            Node::Loaded { window, bytes } => {
+                each(&|i| read.memory[read.places[usize::from(*window)][i].wrapping_add_signed(*bytes) as usize / 4])
+            }
             Node::Fma { a, b, c, minus_product, minus_c } => each(&|i| {
                 let sign = |x: &Value, minus: bool| of_floats(at(x)[i]) * if minus { -1.0 } else { 1.0 };
                 bits(sign(a, *minus_product).mul_add(of_floats(at(b)[i]), sign(c, *minus_c)))
@@ -153,9 +167,9 @@ fn one(op: One, x: u32) -> u32 {
 }
 
 /// What the graph does to a state.
-fn expected(graph: &Graph, before: &State, constants: &[Row; CONSTANTS], active: u32) -> State {
+fn expected(graph: &Graph, before: &State, read: &Read, active: u32) -> State {
     let mut after = before.clone();
-    let values = values(graph, before, constants);
+    let values = values(graph, before, read);
     for lane in (0..32).filter(|lane| active >> lane & 1 != 0) {
         for (place, write) in &graph.writes {
             let value = values[write.value.0 as usize][lane];
@@ -207,8 +221,8 @@ const WORDS: [Two; 13] = [
     Two::Most,
 ];
 
-/// Adds an instruction to a graph, as an instruction of the machine would be: floats have one NaN.
-fn add(graph: &mut Graph, [op, a, b, c, d, guard]: Random) {
+/// Adds an instruction to a graph, as an instruction of the machine would be: floats have one NaN. It may load something if `loads`.
+fn add(graph: &mut Graph, loads: bool, [op, a, b, c, d, guard]: Random) {
     let (x, y, z) = (source(graph, a), source(graph, b), source(graph, c));
     let sets = SETS as u32;
     let value = match op % 64 {
@@ -266,6 +280,7 @@ fn add(graph: &mut Graph, [op, a, b, c, d, guard]: Random) {
             let bytes = graph.two(Two::And, x, limit);
             graph.look_up(TABLE.as_ptr(), bytes)[op as usize % 3]
         }
+        n @ 52..=54 if loads => graph.loaded(n as u8 - 52, 4 * (a as i32 % FAR)),
         n => graph.two(WORDS[n as usize % 13], x, y),
     };
     let to = d % ROWS as u32 * 32;
@@ -325,6 +340,27 @@ fn code_leaves_no_upper_halves_of_vectors() {
     }
 }
 
+/// Places of lanes: in a row, the same, or some that are near enough to those of each vector of eight. They are far enough from both ends of the memory.
+fn places() -> impl Strategy<Value = Row> {
+    let near = prop::array::uniform4((0..200u32, prop::array::uniform8(0..8u32)));
+    prop_oneof![
+        (16..160u32).prop_map(|first| std::array::from_fn(|lane| 4 * (first + lane as u32))),
+        (16..200u32).prop_map(|first| [4 * first; 32]),
+        near.prop_map(|near| std::array::from_fn(|lane| 4 * (16 + near[lane / 8].0 + near[lane / 8].1[lane % 8]))),
+    ]
+}
+
+/// The windows that lead to the places.
+fn windows(host: Host, read: &Read, backwards: bool) -> Option<Vec<Window>> {
+    let windows = read.places.iter().map(|places| {
+        let mut window = Window::NONE;
+        let shape = window.arrange(host, &places.map(|at| at.wrapping_sub(places[0])), backwards)?;
+        window.lead(host, &shape, read.memory.as_ptr().cast::<u8>().wrapping_add(places[0] as usize));
+        Some(window)
+    });
+    windows.collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -334,32 +370,73 @@ proptest! {
         numbers in prop::collection::vec(number(), ROWS * 32),
         words in prop::array::uniform2(number()),
         sets in prop::array::uniform3(any::<u32>()),
-        some in any::<u32>(),
+        places in prop::array::uniform3(places()),
+        (some, loads, backwards) in any::<(u32, bool, bool)>(),
     ) {
         let mut graph = Graph::default();
-        program.into_iter().for_each(|instruction| add(&mut graph, instruction));
+        program.into_iter().for_each(|instruction| add(&mut graph, loads, instruction));
         let rows = std::array::from_fn(|row| std::array::from_fn(|lane| numbers[row * 32 + lane]));
         let before = State { rows, sets, skipped: 0 };
-        let constants = words.map(|x| [x; 32]);
+        let read = Read { constants: words.map(|x| [x; 32]), memory: (0..300u32).map(|x| x.wrapping_mul(0x0101_0101)).collect(), places };
         for (host, active) in hosts().into_iter().flat_map(|host| [u32::MAX, some, 1, 1 << 31, 0x00ff_ff00].map(|active| (host, active))) {
             let mut builder = Builder::new(host);
-            if active == 0 || builder.add(&graph).is_err() {
+            let windows = windows(host, &read, backwards);
+            let executes = if loads { active == u32::MAX && windows.is_some() } else { active != 0 };
+            if !executes || builder.add(&graph).is_err() {
                 continue;
             }
             let code = builder.finish().expect("memory");
             let mut after = before.clone();
-            // SAFETY: rows, constants and sets have the places of which the graph is made, and the host is one for the code.
+            let (rows, constants, sets) = (after.rows.as_mut_ptr().cast(), read.constants.as_ptr().cast(), after.sets.as_mut_ptr());
+            // SAFETY: rows, constants and sets have the places of which the graph is made, windows lead into the memory, and the host is one
+            // for the code.
             after.skipped = unsafe {
-                let rows = after.rows.as_mut_ptr().cast();
-                code.pieces()[0].execute(rows, constants.as_ptr().cast(), after.sets.as_mut_ptr(), active)
+                match windows {
+                    Some(windows) if loads => code.pieces()[0].load(rows, constants, sets, windows.as_ptr()),
+                    _ => code.pieces()[0].execute(rows, constants, sets, active),
+                }
             };
-            let wanted = expected(&graph, &before, &constants, active);
+            let wanted = expected(&graph, &before, &read, active);
             // The whole states would be pages of numbers.
             let rows = (0..ROWS).filter(|row| after.rows[*row] != wanted.rows[*row]).collect::<Vec<_>>();
             let lane = rows.first().and_then(|row| (0..32).find(|lane| after.rows[*row][*lane] != wanted.rows[*row][*lane]));
             let first = rows.first().zip(lane).map(|(row, lane)| (lane, after.rows[*row][lane], wanted.rows[*row][lane]));
             prop_assert!(rows.is_empty(), "{:?}, rows {:?} with {:x} active: lane, word and what it should be: {:x?}", host, rows, active, first);
             prop_assert_eq!((after.sets, after.skipped), (wanted.sets, wanted.skipped), "{:x}", active);
+        }
+    }
+
+    #[test]
+    fn windows_read_no_more_than_they_say(places in places(), backwards in any::<bool>()) {
+        let at = places.map(|at| at.wrapping_sub(places[0]));
+        for host in [Host::Avx2, Host::Avx512] {
+            let least = at.iter().map(|&x| i64::from(x as i32)).min();
+            let mut window = Window::NONE;
+            match window.arrange(host, &at, backwards) {
+                Some(Shape { begin, end, .. }) => {
+                    let vectors = at.chunks(host.lanes() as usize).map(|vector| vector.iter().map(|&x| i64::from(x as i32)));
+                    for vector in vectors {
+                        let (least, most) = (vector.clone().min().unwrap_or(0), vector.max().unwrap_or(0) + 4);
+                        let window = if backwards { most - host.bytes()..most } else { least..least + host.bytes() };
+                        prop_assert!(begin <= window.start && window.end <= end);
+                    }
+                    prop_assert!(backwards || Some(begin) == least);
+                }
+                None => prop_assert!(host == Host::Avx512, "eight lanes of these places are always near each other"),
+            }
+        }
+    }
+}
+
+#[test]
+fn words_that_are_far_apart_have_no_window() {
+    let (mut window, row) = (Window::NONE, std::array::from_fn(|lane| 4 * lane as u32));
+    for host in [Host::Avx2, Host::Avx512] {
+        assert!(window.arrange(host, &row, false).is_some());
+        for wrong in [-4i32 as u32, 4 * host.lanes(), 2, 1 << 31, u32::MAX - 3] {
+            let mut apart = row;
+            apart[3] = wrong;
+            assert!(window.arrange(host, &apart, false).is_none(), "{host:?}: {wrong:#x}");
         }
     }
 }

@@ -11,7 +11,7 @@ use super::places::Places;
 use super::record::Record;
 use super::rows;
 use super::rows::Pred;
-use super::runs::{self, Run, Translated};
+use super::runs::{self, Piece, Run, Stretch};
 use super::uop::{Handlers, Uop};
 use crate::isa::{self, Op, Row};
 use crate::word::Word;
@@ -77,6 +77,18 @@ impl std::fmt::Debug for Image {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Image").field("entry", &self.entry).field("words", &self.words.len()).finish_non_exhaustive()
     }
+}
+
+/// The pieces of a program, and its runs, which say where they are.
+pub(super) struct Translated {
+    pub runs: Vec<Run>,
+    pub pieces: Vec<Piece>,
+    pub stretches: Vec<Stretch>,
+    /// The micro-ops. The first one of each stretch executes the stretch (`super::stretches`).
+    pub uops: Vec<Uop>,
+    /// The memory in which the code of the pieces is.
+    #[allow(dead_code, reason = "it is held, and the pieces are called")]
+    pub code: sm87_native::Code,
 }
 
 /// A function that reads code: the word that is `n` instructions after the entry point.

@@ -82,8 +82,7 @@ unsafe fn body(w: &mut Warp, env: &mut Env<'_>, code: &Image, slice: u32, execut
     let mut threads = 0u64;
     let mut pc = w.pc;
     debug_assert!(w.active != 0);
-    let uops = code.uops.as_ptr();
-    let runs = code.translated().map_or(Runs::of(&code.runs), Runs::translated);
+    let (uops, runs) = Runs::of_image(code);
     let stop = 'run: loop {
         // SAFETY: an image has as many runs as micro-ops, and pcs stay inside of it, as the next comment says.
         let straight = u32::from(unsafe { (*runs.first.add(pc as usize)).straight });

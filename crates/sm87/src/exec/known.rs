@@ -9,6 +9,7 @@
 use super::host::{self, LINE};
 use super::uop::Uop;
 use super::warp::Warp;
+use super::windows::Windows;
 use crate::isa::memory::bytes;
 use sm87_simd::{Simd, part};
 
@@ -438,6 +439,8 @@ pub(crate) struct Known {
     pub(super) shared: Layout,
     /// The accesses to shared memory for which that layout is tried before a row.
     pub(super) parted: Parted,
+    /// The windows of stretches of machine code.
+    pub(super) windows: Windows,
 }
 
 impl Known {
@@ -446,6 +449,7 @@ impl Known {
         stores: [Spot::NONE; CHAINS],
         shared: Layout::NONE,
         parted: Parted(0),
+        windows: Windows::NONE,
     };
 
     /// What may be known of the load `u` of `len` bytes. Chains with different address registers have different places, and so have loads
@@ -464,5 +468,6 @@ impl Known {
     #[inline(always)]
     pub(crate) fn forget(&mut self) {
         self.chains.iter_mut().for_each(|chain| chain.lanes = 0);
+        self.windows.forget();
     }
 }

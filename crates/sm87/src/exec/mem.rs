@@ -128,6 +128,9 @@ pub fn read(table: &PageTable, va: u64, out: &mut [u8]) -> bool {
     Tlb::new(table, [0, 0]).read(va, out).is_ok()
 }
 
+/// The memory behind that of a CTA, in units of 16 bytes: whoever loads a whole vector may read it, though nobody uses what it finds there.
+const BEHIND: usize = 4;
+
 /// The shared memory of the CTA that a worker runs.
 pub(crate) struct Shared {
     block: Vec<u128>,
@@ -136,7 +139,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(bytes: u32) -> Self {
-        Shared { block: vec![0; (bytes as usize).div_ceil(16)], bytes }
+        Shared { block: vec![0; (bytes as usize).div_ceil(16) + BEHIND], bytes }
     }
 
     /// Clears the memory for a new CTA.
@@ -168,5 +171,10 @@ impl Shared {
     /// The size in bytes.
     pub(crate) fn bytes(&self) -> u32 {
         self.bytes
+    }
+
+    /// The bytes from the beginning on that a vector may be loaded from.
+    pub(crate) fn readable(&self) -> i64 {
+        size_of_val(self.block.as_slice()) as i64
     }
 }

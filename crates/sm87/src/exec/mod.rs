@@ -58,12 +58,14 @@ mod runs;
 mod schedule;
 mod several;
 mod straight;
+mod stretches;
 mod template;
 #[cfg(test)]
 mod tests;
 pub(crate) mod translate;
 pub(crate) mod uop;
 pub(crate) mod warp;
+mod windows;
 mod worker;
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 use super::rows::{Dst, Pred, REGISTER, Row, Src, pred};
+use super::runs::{Group, Space, WINDOWS};
 use super::uop::{Handlers, UNIFORM, Uop};
 use sm87_native::{Graph, One, Two, Value};
 use sm87_num::mufu::Table;
@@ -67,19 +68,62 @@ impl Recorded {
     }
 }
 
+/// The groups of the loads of a program, and which of them are those of a stretch.
+struct Groups<'a> {
+    known: &'a mut Vec<Group>,
+    used: Vec<usize>,
+}
+
+impl Groups<'_> {
+    /// The window of a load, and how many bytes behind it the word is. The result is `None` if there is none for it.
+    fn window(&mut self, at: Group) -> Option<(u8, i32)> {
+        let recent = self.known.len().saturating_sub(WINDOWS);
+        let found = self.known[recent..].iter().rposition(|group| group.chain == at.chain).map(|n| recent + n);
+        let n = found.unwrap_or(self.known.len());
+        if n == self.known.len() {
+            self.known.push(Group { number: n as u32, ..at });
+        }
+        if !self.used.contains(&n) {
+            // All groups of a stretch need windows of their own.
+            (self.used.iter().all(|used| used.abs_diff(n) < WINDOWS)).then(|| self.used.push(n))?;
+        }
+        let group = &mut self.known[n];
+        let bytes = i32::try_from(i64::from(at.offset as i32) - i64::from(group.offset as i32)).ok()?;
+        (group.lowest, group.highest) = (group.lowest.min(bytes), group.highest.max(bytes));
+        (bytes % 4 == 0).then_some((group.window() as u8, bytes))
+    }
+}
+
 /// The graph that is recorded, with the operands of instructions.
 pub(crate) struct Recorder<'a> {
     immediates: &'a [Row],
     /// The mask of the lanes that execute the instruction, if a guard says so.
     guard: Option<Recorded>,
     everywhere: bool,
+    /// The groups of its loads, if it may load something.
+    groups: Option<Groups<'a>>,
 }
 
 impl<'a> Recorder<'a> {
     /// Begins a graph. The program has these immediates.
     pub(crate) fn begin(immediates: &'a [Row]) -> Self {
         with(|recording| *recording = Recording::default());
-        Recorder { immediates, guard: None, everywhere: false }
+        Recorder { immediates, guard: None, everywhere: false, groups: None }
+    }
+
+    /// Begins a graph that may load words. The groups of its loads are among those that are known, or become known.
+    pub(crate) fn of_stretch(immediates: &'a [Row], known: &'a mut Vec<Group>) -> Self {
+        Recorder { groups: Some(Groups { known, used: Vec::new() }), ..Recorder::begin(immediates) }
+    }
+
+    /// Whether something was refused.
+    pub(crate) fn is_refused(&self) -> bool {
+        with(|recording| recording.refused)
+    }
+
+    /// Which groups the loads so far are in.
+    pub(crate) fn used(&self) -> &[usize] {
+        self.groups.as_ref().map_or(&[], |groups| &groups.used)
     }
 
     /// The graph that was recorded, unless something was refused.
@@ -119,6 +163,27 @@ impl<'a> Recorder<'a> {
             index => Recorded(graph(|graph| graph.lanes(index))),
         };
         if p.invert != 0 { lanes.not() } else { lanes }
+    }
+
+    /// Loads a word of each lane. Its address registers are those that the lanes have when the stretch begins, so no instruction of it may write
+    /// them.
+    pub(crate) fn load(&mut self, u: &Uop, space: Space) {
+        let chain = u.at - u32::from(u.aux);
+        let at = Group { number: 0, chain, a: u.a, c: u.c, space, offset: u.imm, lowest: 0, highest: 0 };
+        let known = |s: Src| s.space() == 0 && !graph(|graph| graph.writes_row(s.own() as u32));
+        let pair = at.space == Space::Pairs;
+        let fixed =
+            known(at.a) && known(at.c) && (!pair || known(at.a.plus(1))) && (at.is_shared() || known(at.c.plus(1)));
+        let refused = self.guard.is_some() || u.ps != Pred::TRUE || !fixed;
+        self.everywhere = false;
+        match self.groups.as_mut().filter(|_| !refused).and_then(|groups| groups.window(at)) {
+            Some((window, bytes)) => {
+                self.set_row(u.d, Recorded(graph(|graph| graph.loaded(window, bytes))));
+            }
+            None => {
+                Recorded::refused();
+            }
+        }
     }
 
     /// Writes a destination, in the lanes for which the guard is true.
@@ -169,7 +234,7 @@ impl Simd for Recorded {
     }
     fn from_bits(bits: u32) -> Self {
         let name = Pred { index: bits as u8, invert: -((bits >> 8 & 1) as i8) };
-        Recorder { immediates: &[], guard: None, everywhere: false }.lanes(name)
+        Recorder { immediates: &[], guard: None, everywhere: false, groups: None }.lanes(name)
     }
     fn select(self, t: Self, f: Self) -> Self {
         Recorded(graph(|graph| graph.select(self.0, t.0, f.0)))

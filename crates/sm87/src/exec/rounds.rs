@@ -13,7 +13,7 @@ use super::image::Image;
 use super::interp;
 use super::runs::Step;
 use super::straight::{self, Runs};
-use super::uop::Flow;
+use super::uop::{Flow, Uop};
 use super::warp::Warp;
 
 /// The most instructions that a warp executes in a round, apart from its last run. With more, it is worth a slice.
@@ -49,12 +49,12 @@ wide! {
 
 #[inline(always)]
 unsafe fn body<const WIDE: bool>(env: &mut Env<'_>, warps: &mut [Warp], image: &Image) -> bool {
-    let runs = image.translated().map_or(Runs::of(&image.runs), Runs::translated);
+    let (uops, runs) = Runs::of_image(image);
     let mut barrier = None;
     for n in 0..warps.len() {
         debug_assert!(warps[n].is_whole());
         // SAFETY: the condition is that of this function.
-        let found = unsafe { walk::<WIDE>(env, &mut warps[n], image, runs, barrier) };
+        let found = unsafe { walk::<WIDE>(env, &mut warps[n], uops, runs, barrier) };
         match found {
             Some(number) => barrier = Some(number),
             None => {
@@ -88,18 +88,17 @@ fn wait(barriers: &mut Barriers, warps: &mut [Warp], number: Option<u8>) {
 /// its number. It is `None` if the warp does anything else at the instruction at which it is then.
 ///
 /// # Safety
-/// The warp's arrays are those of the image, and so are the runs.
+/// The warp's arrays are those of an image, and so are the micro-ops and the runs.
 #[inline(always)]
 unsafe fn walk<const WIDE: bool>(
     env: &mut Env<'_>,
     w: &mut Warp,
-    image: &Image,
+    uops: *const Uop,
     runs: Runs,
     wanted: Option<u8>,
 ) -> Option<u8> {
     let (active, lanes) = (w.active, u64::from(w.active.count_ones()));
     let (mut pc, mut issued, mut threads) = (w.pc, 0, 0);
-    let uops = image.uops.as_ptr();
     let found = loop {
         // SAFETY: an image has as many runs as micro-ops. Pcs stay inside of it: runs end inside, and the places of branches are.
         let (run, u) = unsafe { (&*runs.first.add(pc as usize), &*uops.add(pc as usize)) };

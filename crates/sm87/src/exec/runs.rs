@@ -1,6 +1,6 @@
 //! Runs of instructions that continue with the next instruction, unless they fail or wait. [`super::straight`] finds and executes them.
 
-use super::rows;
+use super::rows::{self, Src};
 
 /// How many of the instructions from a given one on form a run. 0 means that the instruction itself is not in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,13 +85,63 @@ pub(crate) struct Piece {
     pub length: u32,
 }
 
-/// The pieces of a program, and its runs, which say where they are.
-pub(crate) struct Translated {
-    pub runs: Vec<Run>,
-    pub pieces: Vec<Piece>,
-    /// The memory in which the code of the pieces is.
-    #[allow(dead_code, reason = "it is held, and the pieces are called")]
-    pub code: sm87_native::Code,
+/// Where the addresses of some loads are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Global memory, with 64 bits of each lane's own.
+    Pairs,
+    /// Global memory, with 32 bits of each lane's own.
+    Words,
+    /// Shared memory, with registers that are shifted to the left by so many bits.
+    Shared(u8),
+}
+
+/// Loads of words of one [chain](super::chains), with their address registers: that of the lanes (`a`) and a uniform one (`c`). The offset is that of
+/// the first load, and those of the others are between `lowest` and `highest` bytes more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Groups have numbers in the order in which the program has them.
+    pub number: u32,
+    /// The first load of the chain.
+    pub chain: u32,
+    pub a: Src,
+    pub c: Src,
+    pub space: Space,
+    pub offset: u32,
+    pub lowest: i32,
+    pub highest: i32,
+}
+
+impl Group {
+    /// The number of their window. Windows are used in turns.
+    #[inline(always)]
+    pub(crate) fn window(&self) -> usize {
+        self.number as usize % WINDOWS
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.space, Space::Shared(_))
+    }
+
+    /// By how many bits the registers of the lanes are shifted.
+    #[inline(always)]
+    pub(crate) fn scale(&self) -> u32 {
+        if let Space::Shared(scale) = self.space { scale.into() } else { 0 }
+    }
+}
+
+/// The number of windows that a worker has. Groups of different stretches may have the same one.
+pub(crate) const WINDOWS: usize = 16;
+
+/// Pieces and loads of words between them, as one piece, which all lanes of a warp execute.
+pub(crate) struct Stretch {
+    pub code: sm87_native::Piece,
+    pub host: sm87_native::Host,
+    pub length: u32,
+    /// The piece with which it begins, if it does: its number.
+    pub piece: Option<usize>,
+    pub groups: Box<[Group]>,
 }
 
 impl Offsets {

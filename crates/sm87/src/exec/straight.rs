@@ -4,10 +4,11 @@
 
 use super::env::Env;
 use super::floats;
+use super::image::Image;
 use super::ops::{barrier, fp32, memory};
 use super::places::NOWHERE;
 use super::rows::{Pred, Src};
-use super::runs::{FIRST, Offsets, Piece, Run, SECOND, Step, Translated};
+use super::runs::{FIRST, Offsets, Piece, Run, SECOND, Step};
 use super::uop::{Flow, Uop};
 use super::warp::Warp;
 use crate::isa::{self, Op, Row};
@@ -84,10 +85,13 @@ impl Runs {
         Runs { first: runs.as_ptr(), pieces: std::ptr::null() }
     }
 
-    /// Those of a translation.
+    /// Those of a program, with its micro-ops: the translated ones, if it was translated.
     #[inline(always)]
-    pub(crate) fn translated(by: &Translated) -> Runs {
-        Runs { first: by.runs.as_ptr(), pieces: by.pieces.as_ptr() }
+    pub(crate) fn of_image(image: &Image) -> (*const Uop, Runs) {
+        match image.translated() {
+            Some(by) => (by.uops.as_ptr(), Runs { first: by.runs.as_ptr(), pieces: by.pieces.as_ptr() }),
+            None => (image.uops.as_ptr(), Runs::of(&image.runs)),
+        }
     }
 
     /// Those from the instruction `n` further on.

@@ -3,12 +3,16 @@
 //! A piece is a stretch of a [run](super::runs) whose instructions compute with rows and sets of lanes alone. It is executed as one function,
 //! which keeps rows in registers of the host. The interpreter does all the rest. It also executes parts of a piece: when a slice of a warp ends
 //! inside of it, or other lanes wait there.
+//!
+//! A [stretch](super::stretches) is pieces with loads of words between them, as one function for all lanes. It is executed if all its loads find
+//! [windows](super::windows), and otherwise the pieces and the loads are executed one by one.
 #![allow(unsafe_code)]
 
-use super::image::Image;
+use super::image::{Image, Translated};
 use super::live::Rows;
 use super::record::Recorder;
-use super::runs::{self, Offsets, Piece, Run, Step, Translated};
+use super::runs::{self, Offsets, Piece, Run, Step};
+use super::stretches;
 use std::ops::Range;
 
 /// The fewest and the most instructions of a piece.
@@ -24,17 +28,23 @@ pub(super) fn ensure(image: &Image) {
 
 /// Translates a program. The result is `None` if the host cannot execute such code, or if there is nothing to translate.
 fn translate(image: &Image) -> Option<Translated> {
-    let (mut builder, mut found) = (sm87_native::Builder::new(sm87_native::Host::found()?), Vec::new());
+    let host = sm87_native::Host::found()?;
+    let (mut builder, mut found) = (sm87_native::Builder::new(host), Vec::new());
     let live = image.live();
     for piece in pieces(image) {
         add(image, &live, piece, &mut builder, &mut found);
     }
+    let loading = stretches::find(image, &live, &found, &mut builder);
     // Some systems allow no memory with code. The interpreter does not need it.
-    let code = builder.finish().ok().filter(|_| !found.is_empty())?;
-    let runs = runs(&image.runs, &found);
-    let pieces =
-        code.pieces().into_iter().zip(&found).map(|(code, at)| Piece { code, length: at.len() as u32 }).collect();
-    Some(Translated { runs, pieces, code })
+    let code = builder.finish().ok().filter(|_| !found.is_empty() || !loading.is_empty())?;
+    let mut runs = runs(&image.runs, &found);
+    let mut codes = code.pieces().into_iter();
+    // In this order, the iterator of codes loses none when the pieces end.
+    let piece = |(at, code): (&Range<usize>, _)| Piece { code, length: at.len() as u32 };
+    let pieces = found.iter().zip(codes.by_ref()).map(piece).collect();
+    let mut uops = image.uops.clone();
+    let stretches = loading.made(host, codes, &mut runs, &mut uops);
+    Some(Translated { runs, pieces, stretches, uops, code })
 }
 
 /// Makes the code of a piece, or of its halves if the host has not enough registers for it.

@@ -36,7 +36,7 @@ fn loads() -> Vec<Load> {
 }
 
 /// `rest`, with registers at bits 16, 24 and 32 and an offset at bit 40.
-fn word(rest: u64, d: u64, a: u64, b: u64, offset: i64) -> u64 {
+pub(crate) fn word(rest: u64, d: u64, a: u64, b: u64, offset: i64) -> u64 {
     rest | d << 16 | a << 24 | b << 32 | (offset as u64 & 0xff_ffff) << 40
 }
 
@@ -77,7 +77,7 @@ fn program(guards: &[u64]) -> Kernel {
     Kernel::parse(&text)
 }
 
-fn byte(i: usize) -> u8 {
+pub(crate) fn byte(i: usize) -> u8 {
     ((i * 7) ^ ((i >> 8) * 13)) as u8
 }
 
@@ -164,7 +164,7 @@ proptest! {
 
 /// How the lanes of a warp lie in one turn of a loop.
 #[derive(Clone, Copy, Debug)]
-enum Lie {
+pub(crate) enum Lie {
     /// A first place, and the distance from one lane to the next.
     Row(u64, u64),
     /// As in the turn before, all farther away.
@@ -183,16 +183,16 @@ enum Lie {
 }
 
 /// The bytes of what is copied in a loop. Its halves are mappings whose memory is not in the order of their addresses, and behind it nothing is mapped.
-const COPIED: u64 = 1 << 16;
+pub(crate) const COPIED: u64 = 1 << 16;
 /// How far from there the same memory is mapped in the order of its addresses. The low words of addresses are the same.
-const ACROSS: u64 = 1 << 32;
+pub(crate) const ACROSS: u64 = 1 << 32;
 /// The distance of two loads, in accesses.
 const SECOND: u64 = 3;
 /// How far behind what is loaded the copy is. It is the offset in the store.
 const COPY: u64 = 1 << 20;
 
 /// The places of 32 lanes in each turn behind the address `from`, which are multiples of `len`. One turn may leave what is mapped.
-fn turns(lies: &[Lie], len: u64, from: u64) -> Vec<Vec<u64>> {
+pub(crate) fn turns(lies: &[Lie], len: u64, from: u64) -> Vec<Vec<u64>> {
     let low = u64::from(u32::MAX);
     let torn = |at: u64, by: u64| (at & !low | at.wrapping_add(by) & low).wrapping_sub(from);
     let mut places: Vec<u64> = (0..32).map(|lane| lane * len).collect();
@@ -250,7 +250,7 @@ fn copies_in_turns(turns: u64, bits: u64, len: u64) -> Kernel {
     Kernel { registers: 24, ..kernel(&words) }
 }
 
-fn lie() -> impl Strategy<Value = Lie> {
+pub(crate) fn lie() -> impl Strategy<Value = Lie> {
     let row = (0..COPIED / 16, prop::sample::select(vec![0u64, 1, 1, 2, 5]))
         .prop_map(|(first, apart)| Lie::Row(first, apart));
     let further = prop_oneof![3 => 0..64u64, 2 => 0..COPIED / 64, 1 => Just(1 << 28)];

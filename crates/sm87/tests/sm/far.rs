@@ -1,4 +1,5 @@
-//! Code that is far away from its kernel: in other modules, and in libraries.
+//! Code that is far away from its kernel: in other modules, and in libraries. Jumps into the middle of an instruction, which has 16 bytes, are
+//! refused where they stand.
 
 use crate::support::code::{BRA, CALL_ABSOLUTE, CALL_RELATIVE, INDEX, RETURN_R20, STORE, THREAD, address, jump, mov};
 use crate::support::{BASE, EXIT, Gpu, program};
@@ -102,5 +103,51 @@ fn far_code_that_is_not_mapped_is_not_executed() {
             SmFault::Mmu { fault, fetch: true, record, .. } => assert_eq!((fault.va, record.pc), (target, target)),
             other => panic!("{opcode:#x}: {other:?}"),
         }
+    }
+}
+
+/// The instructions that go to their target, by opcode; BSSY only names where lanes meet. The target is the number of bytes from the next instruction, or behind RZ.
+const WITH_TARGET: [(&str, u64); 6] = [
+    ("BRA", 0x0000_7947),
+    ("CALL.REL", 0x0000_7944),
+    ("CALL.ABS", 0x0000_7943),
+    ("BRX RZ", 0xff00_7949),
+    ("CALL.REL RZ", 0xff00_7344),
+    ("RET.REL RZ", 0xff00_7950),
+];
+/// Into the middle of the instruction before, of this one, of the next ones, and far away.
+const INSIDE: [i64; 10] = [-28, -24, -20, -12, -8, -4, 4, 8, 12, 0x10_0008];
+
+#[test]
+fn no_jump_leads_into_an_instruction() {
+    for (name, opcode) in WITH_TARGET {
+        for offset in INSIDE {
+            let jump = ((offset as u64) << 32 | opcode, 0x000f_ea00_0380_0000 | if offset < 0 { 0x3_ffff } else { 0 });
+            let code = program(&[EXIT, jump, EXIT, EXIT]);
+            let mut gpu = Gpu { budget: Some(100_000), ..Gpu::default() };
+            let mut launch = gpu.launch(&code, [1, 1, 1], [32, 1, 1], &[]);
+            launch.code += 16;
+            let Err(stopped) = run(&launch) else { panic!("{name} {offset}: it ran") };
+            match stopped.fault {
+                SmFault::Warp { record, text, .. } => {
+                    assert_eq!(record.pc, launch.code, "{name} {offset}: {text}");
+                    assert!(text.contains("aligned"), "{name} {offset}: {text}");
+                }
+                other => panic!("{name} {offset}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// The same targets, each at an instruction, lead somewhere: to an end, to the budget's, or to code that is not there.
+#[test]
+fn whole_instructions_are_reached() {
+    for (name, opcode) in WITH_TARGET {
+        let code = program(&[EXIT, (0x20_0000_0000 | opcode, 0x000f_ea00_0380_0000), EXIT, EXIT, EXIT]);
+        let mut gpu = Gpu { budget: Some(100_000), ..Gpu::default() };
+        let mut launch = gpu.launch(&code, [1, 1, 1], [32, 1, 1], &[]);
+        launch.code += 16;
+        let refused = run(&launch).err().map(|stopped| format!("{:?}", stopped.fault)).unwrap_or_default();
+        assert!(!refused.contains("aligned"), "{name}: {refused}");
     }
 }

@@ -2,7 +2,6 @@
 
 pub mod address_space;
 pub mod channel;
-pub mod ctrl;
 pub mod ctrl_fifo;
 pub mod ctxsw;
 pub mod debugger;
@@ -12,3 +11,14 @@ pub mod r35;
 pub mod r39;
 pub mod sched;
 pub mod tsg;
+
+/// nvgpu ctrl node: ioctls, argument structures, constants (L4T r36).
+pub mod ctrl {
+    pub mod args;
+    pub mod info;
+    pub mod numbers;
+
+    pub use args::*;
+    pub use info::*;
+    pub use numbers::*;
+}

@@ -10,7 +10,9 @@ use crate::exec::known::{self, Bounds, Found, Numbers, Pattern, Places, Spot, ar
 use crate::exec::linear::Lanes;
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::mem::Tlb;
+use crate::exec::record::{Operation, Recorder};
 use crate::exec::rows::{Pred, pred};
+use crate::exec::runs::Space;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::Row;
@@ -109,6 +111,12 @@ fn find<V: Simd, const SIZE: u32>(
     let found = Found { first: p, back: i64::from(bounds.least) - least, ahead: i64::from(bounds.most) - most };
     spot.keep(low, high, uniform, found);
     Some(found)
+}
+
+/// Writes down the load of a word.
+fn write_down(u: &Uop, recorder: &mut Recorder<'_>) {
+    let space = if u.mods & PAIR != 0 { Space::Pairs } else { Space::Words };
+    recorder.load(u, space);
 }
 
 /// The address of a lane.
@@ -405,8 +413,9 @@ pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         5 => alu::whole::<LoadGlobal<5>>(),
         _ => alu::whole::<LoadGlobal<6>>(),
     };
+    let operation = Operation { run, record: (size == 4).then_some(write_down) };
     let d = l.dst(count);
-    Ok(Uop { d, a, c, ps: load_predicate(l), imm: offset24(l), mods: size | pair, ..l.uop(run) })
+    Ok(Uop { d, a, c, ps: load_predicate(l), imm: offset24(l), mods: size | pair, ..l.uop(operation) })
 }
 
 pub(crate) fn store(l: &mut Lower<'_>) -> Result<Uop, Refused> {

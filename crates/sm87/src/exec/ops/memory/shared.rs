@@ -7,7 +7,9 @@ use crate::exec::alu::{self, Whole, apart};
 use crate::exec::env::{Env, Memory, WarpError};
 use crate::exec::known::{Bounds, Numbers, Pattern, Places, arrange_anew, steps};
 use crate::exec::lower::{Lower, Refused};
+use crate::exec::record::{Operation, Recorder};
 use crate::exec::rows::Src;
+use crate::exec::runs::Space;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
@@ -209,8 +211,15 @@ pub(crate) fn load(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         5 => access::<5, false>(),
         _ => access::<6, false>(),
     };
+    let operation = Operation { run, record: (size == 4).then_some(write_down) };
     let d = l.dst(count);
-    Ok(Uop { d, a, c, imm, mods, ..l.uop(run) })
+    Ok(Uop { d, a, c, imm, mods, ..l.uop(operation) })
+}
+
+/// Writes down the load of a word.
+fn write_down(u: &Uop, recorder: &mut Recorder<'_>) {
+    let space = Space::Shared((u.mods >> SCALE & 7) as u8);
+    recorder.load(u, space);
 }
 
 fn matrices(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {

@@ -1,0 +1,302 @@
+//! Before a stretch of machine code is executed that loads words ([`Stretch`]), its windows are found: where the words of each lane are
+//! ([`Window`]).
+//!
+//! A window serves all loads with one address register. How lanes lie is found out once, and compared the next time. If a word is not mapped or
+//! not aligned, if lanes lie too far apart, or if a window would reach beyond the memory, there are no windows: the interpreter executes the
+//! instructions, and says what is wrong.
+#![allow(unsafe_code)]
+
+use super::host::wide;
+use super::mem::{Shared, Tlb};
+use super::runs::{Group, Space, Stretch, WINDOWS};
+use super::warp::Warp;
+use sm87_native::{Host, Shape, Window};
+use sm87_simd::Simd;
+use tegra_mm::Access;
+
+/// After so many failures in a row, a window is not looked for as many times as [`REST`].
+const FAILURES: u8 = 4;
+const REST: u8 = 200;
+
+/// How the lanes of a group of loads lay, and where that was.
+#[derive(Clone)]
+struct Seen {
+    /// The address register of each lane, without that of the first one, and the least and the greatest of these as signed numbers. The first number
+    /// is [`NO_SHAPE`] as long as there is no shape.
+    at: [u32; 32],
+    least: i64,
+    most: i64,
+    shape: Shape,
+    /// The extent of global memory: its address, its bytes, and the host's memory. It holds during a launch, because mappings do.
+    start: u64,
+    len: u64,
+    host: *const u8,
+    failures: u8,
+    rest: u8,
+    /// The group to whose words the window leads, and when that was so.
+    group: u32,
+    turn: u64,
+}
+
+/// A number that the first lane never has.
+const NO_SHAPE: u32 = 1;
+
+impl Seen {
+    const NOTHING: Seen = Seen {
+        at: [NO_SHAPE; 32],
+        least: 0,
+        most: 0,
+        shape: Shape::NONE,
+        start: 0,
+        len: 0,
+        host: std::ptr::null(),
+        failures: 0,
+        rest: 0,
+        group: 0,
+        turn: 0,
+    };
+
+    /// Whether the window leads to the words of a group.
+    #[inline(always)]
+    fn leads_to(&self, group: &Group, turn: u64) -> bool {
+        self.turn == turn && self.group == group.number
+    }
+
+    /// Whether the lanes lie as those that were seen, whose shape is known. The registers are shifted if `SCALED`, and have high words if `PAIRS`, which
+    /// must be the same.
+    #[inline(always)]
+    fn is_of<V: Simd, const SCALED: bool, const PAIRS: bool>(&self, w: &Warp, group: &Group) -> bool {
+        let scaled = |x: V| if SCALED { x.shl(V::splat(group.scale())) } else { x };
+        let (row, first) = (w.src(group.a), scaled(V::splat(w.get(group.a, 0))));
+        let (high, other) = (w.src(group.a.plus(1)), V::splat(w.get(group.a.plus(1), 0)));
+        let (mut gap, mut i) = (V::splat(0), 0);
+        while i < 32 {
+            // SAFETY: rows have 32 words, and a pair was lowered as two rows.
+            unsafe {
+                let (x, at) = (V::load(row.add(i)), V::load(self.at.as_ptr().add(i)));
+                gap = gap.or(scaled(x).sub(first).xor(at));
+                if PAIRS {
+                    gap = gap.or(V::load(high.add(i)).xor(other));
+                }
+            }
+            i += V::LANES;
+        }
+        !gap.any()
+    }
+
+    /// Where the word of the first lane is, if the lanes lie as those that were seen, and the words and windows are in memory.
+    #[inline(always)]
+    fn again<V: Simd>(&mut self, w: &Warp, group: &Group, tlb: &mut Tlb<'_>, shared: &mut Shared) -> Option<*const u8> {
+        match group.space {
+            Space::Shared(0) if self.is_of::<V, false, false>(w, group) => self.in_shared(w, group, shared),
+            Space::Shared(1..) if self.is_of::<V, true, false>(w, group) => self.in_shared(w, group, shared),
+            Space::Pairs if self.is_of::<V, false, true>(w, group) => self.in_global(w, group, tlb),
+            Space::Words if self.is_of::<V, false, false>(w, group) => self.in_global(w, group, tlb),
+            _ => None,
+        }
+    }
+
+    /// Finds out how the lanes lie. Windows end behind the highest word of a vector if `backwards`, because not all may begin at the lowest one.
+    fn learn(&mut self, window: &mut Window, host: Host, w: &Warp, group: &Group, backwards: bool) {
+        let row = w.row(group.a).map(|x| x << group.scale());
+        let at = row.map(|x| x.wrapping_sub(row[0]));
+        let signed = at.map(|x| i64::from(x as i32));
+        (self.least, self.most) = signed.iter().fold((0, 0), |(least, most), &x| (x.min(least), x.max(most)));
+        (self.at, self.shape) = match window.arrange(host, &at, backwards) {
+            Some(shape) => (at, shape),
+            None => ([NO_SHAPE; 32], Shape::NONE),
+        };
+    }
+
+    #[inline(always)]
+    fn in_shared(&self, w: &Warp, group: &Group, shared: &mut Shared) -> Option<*const u8> {
+        let shape = &self.shape;
+        let own = w.get(group.a, 0) << group.scale();
+        let at = own.wrapping_add(group.offset).wrapping_add(w.get(group.c, 0));
+        let first = i64::from(at);
+        let (lowest, highest) = (first + i64::from(group.lowest), first + i64::from(group.highest));
+        let inside = lowest + self.least >= 0 && highest + self.most + 4 <= shared.bytes().into();
+        let reads = lowest + shape.begin >= 0 && highest + shape.end <= shared.readable();
+        if !inside || !reads || at & 3 != 0 {
+            return None;
+        }
+        shared.get(at, 4).map(<*mut u8>::cast_const)
+    }
+
+    #[inline(always)]
+    fn in_global(&mut self, w: &Warp, group: &Group, tlb: &mut Tlb<'_>) -> Option<*const u8> {
+        let shape = &self.shape;
+        let (low, high) = (w.get(group.a, 0), if group.space == Space::Pairs { w.get(group.a.plus(1), 0) } else { 0 });
+        let offset = w.get64(group.c, 0).wrapping_add(group.offset as i32 as u64);
+        let va = (u64::from(low) | u64::from(high) << 32).wrapping_add(offset);
+        // The distance of two lanes is that of their low words, unless these go over the end of their range.
+        let (least, most) = (i64::from(low) + self.least, i64::from(low) + self.most);
+        if least < 0 || most > u32::MAX.into() || va & 3 != 0 {
+            return None;
+        }
+        if va.wrapping_sub(self.start) >= self.len {
+            let p = tlb.get(va, 4, false, Access::Read).ok().filter(|p| !p.is_null())?;
+            let (before, len) = tlb.around(va);
+            (self.start, self.len, self.host) = (va - before, len, p.wrapping_sub(before as usize));
+        }
+        let before = va - self.start;
+        let begin = before as i64 + i64::from(group.lowest) + shape.begin;
+        let end = before as i64 + i64::from(group.highest) + shape.end;
+        (begin >= 0 && end <= self.len as i64).then(|| self.host.wrapping_add(before as usize))
+    }
+
+    /// Lets a window lead to the words of a group. The result is false if there is none.
+    #[inline(always)]
+    fn find<V: Simd>(
+        &mut self,
+        window: &mut Window,
+        w: &Warp,
+        tlb: &mut Tlb<'_>,
+        shared: &mut Shared,
+        host: Host,
+        group: &Group,
+    ) -> bool {
+        if let Some(first) = self.again::<V>(w, group, tlb, shared) {
+            window.lead(host, &self.shape, first);
+            return true;
+        }
+        self.find_anew(window, w, tlb, shared, host, group)
+    }
+
+    /// The same for lanes that lie in another way, or where another window may be inside the memory.
+    #[cold]
+    fn find_anew(
+        &mut self,
+        window: &mut Window,
+        w: &Warp,
+        tlb: &mut Tlb<'_>,
+        shared: &mut Shared,
+        host: Host,
+        group: &Group,
+    ) -> bool {
+        for backwards in [false, true] {
+            self.learn(window, host, w, group, backwards);
+            if let Some(first) = self.again::<u32>(w, group, tlb, shared) {
+                window.lead(host, &self.shape, first);
+                self.failures = 0;
+                return true;
+            }
+        }
+        self.fail();
+        false
+    }
+
+    fn fail(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+        if self.failures >= FAILURES {
+            self.rest = REST;
+        }
+    }
+}
+
+/// The windows of the stretches that a worker executes.
+pub(crate) struct Windows {
+    /// There are none before the first stretch.
+    slots: Option<Box<Slots>>,
+    /// The warp that looked for windows last, and how often something was forgotten until then.
+    warp: u32,
+    turn: u64,
+}
+
+/// The windows, and what was found of them.
+struct Slots {
+    found: [Window; WINDOWS],
+    seen: [Seen; WINDOWS],
+}
+
+impl Windows {
+    pub(crate) const NONE: Windows = Windows { slots: None, warp: 0, turn: 1 };
+
+    /// Forgets where the lanes are, because a jump was executed or a CTA begins.
+    #[inline(always)]
+    pub(crate) fn forget(&mut self) {
+        self.turn += 1;
+    }
+
+    /// The windows of a stretch, if other stretches have found all of them: what the first load of a chain finds serves the others, because no
+    /// instruction between them writes their address registers.
+    #[inline(always)]
+    fn known(&self, w: &Warp, stretch: &Stretch) -> Option<*const Window> {
+        let slots = self.slots.as_deref().filter(|_| self.warp == w.index)?;
+        let known = |group: &Group| slots.seen[group.window()].leads_to(group, self.turn);
+        stretch.groups.iter().all(known).then_some(slots.found.as_ptr())
+    }
+
+    /// Finds the windows of a stretch, if all lanes execute it.
+    #[inline(always)]
+    fn find<V: Simd>(
+        &mut self,
+        w: &Warp,
+        tlb: &mut Tlb<'_>,
+        shared: &mut Shared,
+        stretch: &Stretch,
+    ) -> Option<*const Window> {
+        if self.warp != w.index {
+            (self.warp, self.turn) = (w.index, self.turn + 1);
+        }
+        let slots = self.slots.get_or_insert_with(Slots::new);
+        let mut n = 0;
+        while n < stretch.groups.len() {
+            let group = &stretch.groups[n];
+            let (seen, window) = (&mut slots.seen[group.window()], &mut slots.found[group.window()]);
+            if !seen.leads_to(group, self.turn) {
+                if seen.rest > 0 {
+                    seen.rest -= 1;
+                    return None;
+                }
+                if !seen.find::<V>(window, w, tlb, shared, stretch.host, group) {
+                    return None;
+                }
+                (seen.turn, seen.group) = (self.turn, group.number);
+            }
+            n += 1;
+        }
+        Some(slots.found.as_ptr())
+    }
+}
+
+impl Slots {
+    #[cold]
+    fn new() -> Box<Slots> {
+        Box::new(Slots { found: [Window::NONE; WINDOWS], seen: [const { Seen::NOTHING }; WINDOWS] })
+    }
+}
+
+/// The windows of a stretch for all lanes of a warp. Without a result, the interpreter has to execute it.
+///
+/// # Safety
+/// The host has the instruction set of [`super::host`], and the warp's arrays are those of the program.
+#[inline(always)]
+pub(crate) unsafe fn find(
+    windows: &mut Windows,
+    w: &Warp,
+    tlb: &mut Tlb<'_>,
+    shared: &mut Shared,
+    stretch: &Stretch,
+) -> Option<*const Window> {
+    if let Some(known) = windows.known(w, stretch) {
+        return Some(known);
+    }
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the conditions are those of this function.
+    return unsafe { find_wide(windows, w, tlb, shared, stretch) };
+    #[cfg(not(target_arch = "x86_64"))]
+    None
+}
+
+wide! {
+    unsafe fn find_wide(
+        windows: &mut Windows,
+        w: &Warp,
+        tlb: &mut Tlb<'_>,
+        shared: &mut Shared,
+        stretch: &Stretch,
+    ) -> Option<*const Window> {
+        windows.find::<sm87_simd::avx2::Avx2>(w, tlb, shared, stretch)
+    }
+}

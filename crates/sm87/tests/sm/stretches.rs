@@ -1,0 +1,163 @@
+//! Loads of words between arithmetic: the engine makes one piece of machine code of them, if it finds all words near each other. What they load, and
+//! what they report, must be what the interpreter does with one instruction after another.
+
+use crate::chains::{ACROSS, COPIED, Lie, byte, lie, turns, word};
+use crate::support::{Arg, BASE, EXIT, Gpu, Kernel, program};
+use proptest::prelude::*;
+use sm87::run;
+use tegra_mm::Extent;
+
+/// The bytes of shared memory.
+const SHARED: u64 = 2048;
+/// The registers of the data: eight from this one on.
+const DATA: u64 = 20;
+
+/// An instruction of the body. Registers and words are counted from the first one.
+#[derive(Clone, Copy, Debug)]
+enum Does {
+    /// LDG.E, or a load of two words, through R4.
+    Global { to: u64, words: i64, two: bool },
+    /// LDS through R6, which counts words if `scaled`.
+    Shared { to: u64, words: i64, scaled: bool },
+    /// IMAD, for some lanes only if `guarded`.
+    Sum { to: u64, a: u64, b: u64, number: u8, guarded: bool },
+    /// Adds words to the address register of one of both memories.
+    Moves { shared: bool, words: i64 },
+}
+
+impl Does {
+    fn word(self) -> (u64, u64) {
+        match self {
+            Does::Global { to, words, two: false } => (word(0x7981, DATA + to, 4, 4, 4 * words), 0x000e_a800_0c1e_1900),
+            Does::Global { to, words, two: true } => {
+                (word(0x7981, DATA + (to & 6), 4, 4, 8 * words), 0x000e_a800_0c1e_1b00)
+            }
+            Does::Shared { to, words, scaled } => {
+                let scale = if scaled { 0x4000 } else { 0 };
+                (word(0x7984, DATA + to, 6, 0, 4 * words), 0x000e_2800_0000_0800 | scale)
+            }
+            Does::Sum { to, a, b, number, guarded } => {
+                let guard = if guarded { 0x0824 } else { 0x7824 };
+                let registers = (DATA + to) << 16 | (DATA + a) << 24 | u64::from(number) << 32;
+                (guard | registers, 0x000f_c800_078e_0200 | (DATA + b))
+            }
+            Does::Moves { shared, words } => {
+                let register = if shared { 6 } else { 4 };
+                let by = u64::from((4 * words) as u32);
+                (0x7810 | register << 16 | register << 24 | by << 32, 0x000f_c800_07ff_e0ff) // IADD3 R, R, by, RZ
+            }
+        }
+    }
+}
+
+fn does() -> impl Strategy<Value = Does> {
+    let words = || prop_oneof![12 => -8..9i64, 1 => -600..600i64];
+    prop_oneof![
+        6 => (0..8u64, words(), prop::bool::weighted(0.1)).prop_map(|(to, words, two)| Does::Global { to, words, two }),
+        6 => (0..8u64, words(), prop::bool::weighted(0.2)).prop_map(|(to, words, scaled)| Does::Shared { to, words, scaled }),
+        6 => (0..8u64, 0..8u64, 0..8u64, any::<u8>(), any::<bool>())
+            .prop_map(|(to, a, b, number, guarded)| Does::Sum { to, a, b, number, guarded }),
+        1 => (any::<bool>(), -2..3i64).prop_map(|(shared, words)| Does::Moves { shared, words }),
+    ]
+}
+
+/// Loads of more groups than there are windows: an address register changes again and again.
+fn many_groups() -> impl Strategy<Value = Vec<Does>> {
+    let loads =
+        prop::collection::vec((0..8u64, -4..5i64).prop_map(|(to, words)| Does::Global { to, words, two: false }), 5..8);
+    let group = (loads, -2..3i64).prop_map(|(mut loads, words)| {
+        loads.push(Does::Moves { shared: false, words });
+        loads
+    });
+    prop::collection::vec(group, 15..22).prop_map(|groups| groups.concat())
+}
+
+/// How the lanes lie in global memory. Mappings end where low words of addresses carry, or do not.
+fn places() -> impl Strategy<Value = Lie> {
+    prop_oneof![6 => lie(), 1 => Just(Lie::Across), 2 => (0..40u64).prop_map(Lie::Edge), 2 => (0..40u64).prop_map(Lie::Torn)]
+}
+
+/// A row near the place where low words of addresses carry, in the mapping that goes on there; then it goes over that, and the low words do not carry.
+fn over_the_edge() -> impl Strategy<Value = Vec<Lie>> {
+    (0..40u64, 1..40u64).prop_map(|(before, by)| vec![Lie::Row(3, 1), Lie::Edge(before), Lie::Across, Lie::Torn(by)])
+}
+
+/// In each turn of a loop, each lane takes the registers of its two addresses from a table, and does what the body says. In the end it stores its
+/// data. P0 is true for the first lanes.
+fn in_turns(body: &[Does], turns: u64) -> Kernel {
+    let mov = |d: u64, number: u64| (0x7802 | d << 16 | number << 32, 0x000f_e200_0000_0f00);
+    let wide = |d: u64, parameter: u64| (0x7625 | d << 16 | (parameter / 4) << 40, 0x000f_c800_078e_0200 | 9); // IMAD.WIDE d, R0, R9, c[0][parameter]
+    let pair = |d: u64, at: u64| (word(0x7981, d, 2, 4, at as i64), 0x000e_a800_0c1e_1b00); // LDG.E.64 d, [R2.64+at]
+    let mut words = vec![(0x7919, 0x000e_2200_0000_2100), mov(9, 8), mov(1, 0), wide(2, 0x160)]; // R0 is SR_TID.X.
+    for n in 0..SHARED / 128 {
+        words.push((0x7810 | 3 << 16 | (1000 * n) << 32, 0x000f_c800_07ff_e0ff)); // IADD3 R3, R0, 1000n, RZ
+        words.push((0x7388 | 3 << 32 | (128 * n) << 40, 0x000f_e800_0000_4800)); // STS [R0.X4+128n], R3
+    }
+    words.push(wide(2, 0x160));
+    words.push((0x780c | 11 << 32, 0x000f_da00_03f0_1270)); // ISETP.LT.AND P0, PT, R0, 11, PT
+    words.extend((0..8).map(|n| mov(DATA + n, n)));
+    let first = words.len();
+    words.extend([pair(4, 0), pair(6, 256 * turns)]);
+    words.extend(body.iter().map(|does| does.word()));
+    words.push((0x7810 | 2 << 16 | 2 << 24 | 0x100 << 32, 0x000f_c800_07ff_e0ff)); // IADD3 R2, R2, 0x100, RZ
+    words.push((0x7810 | 1 << 16 | 1 << 24 | 1 << 32, 0x000f_c800_07ff_e0ff)); // IADD3 R1, R1, 1, RZ
+    words.push((0x780c | 1 << 24 | turns << 32, 0x000f_da00_03f2_1270)); // ISETP.LT.AND P1, PT, R1, turns, PT
+    let back = -16 * (words.len() + 1 - first) as i64;
+    words.push((0x1947 | (back as u64) << 32, 0x000f_ea00_0383_ffff)); // @P1 BRA
+    words.push(mov(9, 32));
+    words.push(wide(2, 0x168));
+    words.extend((0..8).map(|n| (word(0x7986, 0, 2, DATA + n, 4 * n as i64), 0x000f_e200_0c10_1904))); // STG.E [R2.64+4n]
+    words.push(EXIT);
+    Kernel { registers: 32, shared: SHARED as u32, ..program(&words) }
+}
+
+/// How the lanes lie in both memories, a lane of a turn that is 4 GiB away from the others, the threads, and the low word of the first address.
+struct Case {
+    lies: Vec<Lie>,
+    shared: Vec<Lie>,
+    far: Option<(usize, usize)>,
+    threads: u32,
+    low: u64,
+}
+
+/// What the program does: the counts of instructions, or the fault, and what lanes have stored.
+fn outcome(body: &[Does], case: &Case, after: u64) -> (Result<[u64; 2], String>, Vec<u32>) {
+    let mut gpu = Gpu { threads: 1, ..Gpu::default() };
+    let (half, from) = (COPIED / 2, BASE + (7 << 32) + case.low);
+    let memory = gpu.upload(&(0..COPIED as usize).map(byte).collect::<Vec<u8>>());
+    for (at, offset, len) in [(0, half, half), (half, 0, half), (ACROSS, 0, COPIED)] {
+        let (backing, offset) = (Some(memory.backing.clone()), offset as usize);
+        gpu.table.insert(Extent { va: from + at, len, backing, offset, writable: true, ..Extent::default() });
+    }
+    let mut rows: Vec<u64> = turns(&case.lies, 4, from).into_iter().flatten().map(|at| from.wrapping_add(at)).collect();
+    if let Some(far) = case.far.and_then(|(turn, lane)| rows.get_mut(32 * turn + lane)) {
+        *far = (far.wrapping_sub(from) ^ ACROSS).wrapping_add(from);
+    }
+    // The places in shared memory. Mostly they are inside.
+    rows.extend(
+        turns(&case.shared, 4, 0).into_iter().flatten().map(|at| if at < 2 * SHARED { at } else { at % SHARED }),
+    );
+    let (table, out) = (gpu.upload(&rows), gpu.upload(&[0u32; 8 * 32]));
+    let kernel = in_turns(body, case.lies.len() as u64);
+    let mut launch = gpu.launch(&kernel, [2, 1, 1], [case.threads, 1, 1], &[Arg::Ptr(&table), Arg::Ptr(&out)]);
+    launch.limits.translated_after = after;
+    let found = run(&launch).map(|stats| [stats.warp_instructions, stats.thread_instructions]);
+    (found.map_err(|stopped| format!("{stopped:?}")), out.read(8 * 32))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(800))]
+
+    #[test]
+    fn loads_between_arithmetic_are_those_of_the_interpreter(
+        body in prop_oneof![6 => prop::collection::vec(does(), 1..40), 1 => many_groups()],
+        (lies, shared) in prop_oneof![3 => prop::collection::vec(places(), 1..9), 1 => over_the_edge()]
+            .prop_flat_map(|lies| (Just(lies.clone()), prop::collection::vec(lie(), lies.len()))),
+        far in prop_oneof![3 => Just(None), 1 => (0..9usize, 0..32usize).prop_map(Some)],
+        threads in prop_oneof![4 => Just(32u32), 1 => 1..33u32],
+        low in prop_oneof![Just(0u64), Just((1 << 32) - COPIED / 2)],
+    ) {
+        let case = Case { lies, shared, far, threads, low };
+        prop_assert_eq!(outcome(&body, &case, 0), outcome(&body, &case, u64::MAX));
+    }
+}
