@@ -278,19 +278,21 @@ deny: $(DENY)     ## licences, versions, sources and known vulnerabilities of wh
 $(DENY):
 	$(CARGO) install --quiet --locked --root "$(WHOLE_CACHE)"/cargo-deny-$(DENY_VERSION) --target-dir "$(WHOLE_CACHE)"/cargo-deny-build cargo-deny@$(DENY_VERSION)
 
-# Files that are made from the source. `make header docs` rewrites them, and `make lint` makes them in another directory and compares.
+# Files that are made from the source. `make header docs` rewrites them, and `make lint` makes them in another directory and compares. With
+# `--workspace`, what makes them has the dependencies of `cargo test --workspace`; with `-p`, cargo would compile these anew, for other features.
 GENERATED_TO ?= .
 .PHONY: generated
 generated: $(CBINDGEN) venv
 	@mkdir -p $(GENERATED_TO)/include $(GENERATED_TO)/docs
+	$(CARGO) build --quiet --workspace --locked --bin tegrarm-sim --example c_header --example support_matrix
 	$(CBINDGEN) --quiet --config cbindgen.toml --output $(GENERATED_TO)/include/tegrarm.h src/capi/mod.rs
-	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header > $(GENERATED_TO)/include/tegrarm_abi.h
-	$(CARGO) run --quiet --locked -p tegrarm-abi --example c_header status > $(GENERATED_TO)/include/tegrarm_status.h
-	$(CARGO) run --quiet --locked --example support_matrix > $(GENERATED_TO)/counts.md
-	$(CARGO) run --quiet --locked --example support_matrix classes > $(GENERATED_TO)/docs/classes.md
-	$(CARGO) run --quiet --locked --example support_matrix controls > $(GENERATED_TO)/docs/controls.md
-	$(CARGO) run --quiet --locked --example support_matrix nodes > $(GENERATED_TO)/docs/nodes.md
-	$(CARGO) run --quiet --locked -p tegra-sim --bin tegrarm-sim -- manual $(GENERATED_TO)/packaging
+	$(TARGET)/debug/examples/c_header > $(GENERATED_TO)/include/tegrarm_abi.h
+	$(TARGET)/debug/examples/c_header status > $(GENERATED_TO)/include/tegrarm_status.h
+	$(TARGET)/debug/examples/support_matrix > $(GENERATED_TO)/counts.md
+	$(TARGET)/debug/examples/support_matrix classes > $(GENERATED_TO)/docs/classes.md
+	$(TARGET)/debug/examples/support_matrix controls > $(GENERATED_TO)/docs/controls.md
+	$(TARGET)/debug/examples/support_matrix nodes > $(GENERATED_TO)/docs/nodes.md
+	$(TARGET)/debug/tegrarm-sim manual $(GENERATED_TO)/packaging
 	$(PY) packaging/manual.py $(GENERATED_TO)/packaging
 	$(PY) packaging/ffi.py $(GENERATED_TO)/include/tegrarm.h $(GENERATED_TO)/python/tegrarm/_header.py
 	$(PY) packaging/nvml_table.py $(GENERATED_TO)/docs/nvml-functions.md
