@@ -103,7 +103,7 @@ def environment(device: str, compiler: str, release: str, tree: pathlib.Path, do
     installed = door == "tegra"
     names = ("DEV", "NV", "CPU", "NV_IFACE", "NV_NAK", "NV_PTX", "NV_CC", "CUDA_CC", "CUDA_PTX", "PYTHONPATH")
     env = {name: value for name, value in os.environ.items() if name not in names}
-    env |= {"DERANDOMIZE_CI": "1", "PYTHONDONTWRITEBYTECODE": "1", "HCQDEV_WAIT_TIMEOUT_MS": str(WAIT_S * 1000)}
+    env |= {"DERANDOMIZE_CI": "1", "HCQDEV_WAIT_TIMEOUT_MS": str(WAIT_S * 1000)}
     env["TEGRARM_SIM_STATS"] = "1"
     if installed:
         return env | {"DEV": "CPU" if device == "CPU" else f"TEGRA:{compiler.upper()}", "PYTHONPATH": f"{HERE}:{HERE / 'stand_ins'}"}
