@@ -272,20 +272,20 @@ with Context(ALLOW_TF32=1): assert (dtypes.float in cores()) == ("NAK" not in ty
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("into", ["float", "half"])
-def test_half_uses_tensor_cores(python, target, into):
-    python(OPEN + f"""
-into = dtypes.{into}
+def test_half_uses_tensor_cores(python, target):
+    python(OPEN + """
+import itertools
 assert dtypes.half in [c.dtype_in for c in d.renderer.tensor_cores]
 made, compile = [], type(d.renderer.compiler).compile
 type(d.renderer.compiler).compile = lambda self, source: made.append(compile(self, source)) or made[-1]
 def has_hmma(code): return any(int.from_bytes(code[at:at + 2], "little") & 0xfff == 0x23c for at in range(0, len(code), 16))
-for rows, columns, depth in ((64, 64, 64), (16, 8, 8), (32, 24, 40), (128, 32, 16)):
+sizes = (64, 64, 64), (16, 8, 8), (32, 24, 40), (128, 32, 16)
+for into, (rows, columns, depth) in itertools.product((dtypes.float, dtypes.half), sizes):
     a, b = [np.random.default_rng(depth).integers(-4, 5, shape).astype(np.float16) for shape in ((rows, depth), (depth, columns))]
     made.clear()
     product = Tensor(a).realize().matmul(Tensor(b).realize(), dtype=into).numpy()
     np.testing.assert_array_equal(product, (a.astype(np.float32) @ b.astype(np.float32)).astype(product.dtype))
-    assert any(map(has_hmma, made)), (rows, columns, depth)
+    assert any(map(has_hmma, made)), (into, rows, columns, depth)
 """, env=env(target, TC="1", TC_OPT="2", CACHELEVEL="0"))
 
 
