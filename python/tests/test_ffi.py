@@ -110,3 +110,13 @@ def test_version_is_the_packages():
 def test_missing_library_says_where_it_looked(python):
     out = python("import tegrarm; tegrarm.version()", env={"TEGRARM_LIB": "/nowhere/libtegrarm.so"}, status=1)
     assert "/nowhere/libtegrarm.so" in out and "make build" in out
+
+
+def test_the_runtime_is_imported_when_it_is_asked_for(python):
+    """The names of the package are complete without it, and no other name is found."""
+    python("""
+import sys, tegrarm
+assert "tegrarm.device" not in sys.modules and set(tegrarm.__all__) <= set(dir(tegrarm))
+assert tegrarm.Device.__module__ == "tegrarm.device" and tegrarm.compile.CompileError is tegrarm.CompileError
+assert all(hasattr(tegrarm, name) for name in tegrarm.__all__) and not hasattr(tegrarm, "Devices")
+""")
