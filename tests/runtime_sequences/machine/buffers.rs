@@ -260,6 +260,8 @@ impl World {
 
     /// Whether a copy between two buffers reads what it writes, through two mappings. What it does then is open.
     pub(super) fn is_open(&self, to: &Buffer, to_at: u64, from: &Buffer, from_at: u64, len: u64) -> bool {
-        to.memory == from.memory && to.mapping != from.mapping && meet(to.start + to_at, from.start + from_at, len)
+        to.memory == from.memory
+            && to.mapping != from.mapping
+            && meet(to.start.saturating_add(to_at), from.start.saturating_add(from_at), len)
     }
 }
