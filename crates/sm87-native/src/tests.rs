@@ -333,10 +333,15 @@ fn code_leaves_no_upper_halves_of_vectors() {
     let (a, b) = (graph.row(32), graph.row(64));
     let sum = graph.two(Two::Add, a, b);
     graph.set_row(0, sum, false);
+    let mut loading = Graph::default();
+    let loaded = loading.loaded(2, -8);
+    loading.set_row(0, loaded, false);
     for host in [Host::Avx2, Host::Avx512] {
         for code in emit::functions(host, &graph, &mut Pool::new()).expect("room") {
             assert!(code.ends_with(&END), "{host:?}: {code:02x?}");
         }
+        let [code, _] = emit::functions(host, &loading, &mut Pool::new()).expect("room");
+        assert!(code.ends_with(&END), "{host:?}: {code:02x?}");
     }
 }
 
