@@ -286,7 +286,7 @@ pub(crate) unsafe fn find(
     // SAFETY: the conditions are those of this function.
     return unsafe { find_wide(windows, w, tlb, shared, stretch) };
     #[cfg(not(target_arch = "x86_64"))]
-    None
+    windows.find::<u32>(w, tlb, shared, stretch)
 }
 
 wide! {
