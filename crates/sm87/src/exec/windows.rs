@@ -174,6 +174,8 @@ impl Seen {
         host: Host,
         group: &Group,
     ) -> bool {
+        // The window leads nowhere until it is found again.
+        self.turn = 0;
         for backwards in [false, true] {
             self.learn(window, host, w, group, backwards);
             if let Some(first) = self.again::<u32>(w, group, tlb, shared) {
