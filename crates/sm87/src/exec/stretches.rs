@@ -16,9 +16,9 @@ use super::windows;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The most instructions of a stretch, and of all stretches of a program.
-const MOST: usize = 96;
-const ALL: usize = 1 << 14;
+/// The most instructions of a piece or of a stretch, and the most that are translated of one program, as pieces and once more as stretches.
+pub(super) const MOST: usize = 96;
+pub(super) const ALL: usize = 1 << 14;
 /// A stretch has at least so many pieces and loads, and so many more for each group whose window it is the first to look for: that takes about as long
 /// as to execute them one by one.
 const LEAST: usize = 3;

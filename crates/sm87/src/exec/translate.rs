@@ -12,14 +12,11 @@ use super::image::{Image, Translated};
 use super::live::Rows;
 use super::record::Recorder;
 use super::runs::{self, Offsets, Piece, Run, Step};
-use super::stretches;
+use super::stretches::{self, ALL, MOST};
 use std::ops::Range;
 
-/// The fewest and the most instructions of a piece.
+/// The fewest instructions of a piece.
 const LEAST: usize = 2;
-const MOST: usize = 96;
-/// The most instructions that are translated of one program.
-const ALL: usize = 1 << 14;
 
 /// Translates a program for the host, unless that was done.
 pub(super) fn ensure(image: &Image) {
