@@ -6,6 +6,7 @@ use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
 use super::decode;
 use super::env::{Env, Launched, WarpError, nack};
+use super::helpers;
 use super::image::{Fetch, Image, MOST_INSTRUCTIONS};
 use super::mem::Tlb;
 use super::observe::Observer;
@@ -29,7 +30,7 @@ use tegrarm_lock::Mutex;
 /// has told.
 const SAMPLE: u64 = 4096;
 /// A grid that takes as long as this many instructions is worth starting other threads.
-const WORTH: u64 = 40_000;
+const WORTH: u64 = 10_000;
 /// A thread takes one of so many parts of the CTAs that are left, and so many CTAs at most.
 const PARTS: u64 = 64;
 const TOGETHER: u64 = 16;
@@ -359,28 +360,15 @@ impl Grid<'_> {
             self.weighs(own.weight());
             return own.stats();
         }
-        let mut stats = RunStats::default();
         self.shared.store(true, Ordering::Relaxed);
-        std::thread::scope(|scope| {
-            let help = || {
-                let mut worker = Worker::new(self);
-                worker.work(u64::MAX);
-                worker.stats()
-            };
-            // A host that gives fewer threads than that makes the grid slower. The CTAs are the same.
-            let helper = |_| std::thread::Builder::new().spawn_scoped(scope, help).ok();
-            let helpers: Vec<_> = (1..threads).map_while(helper).collect();
-            own.work(u64::MAX);
-            self.weighs(own.weight());
-            stats = own.stats();
-            for h in helpers {
-                match h.join() {
-                    Ok(s) => add(&mut stats, s),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-        });
-        stats
+        let stats = Mutex::new(RunStats::default());
+        let work = |worker: &mut Worker<'_>| {
+            worker.work(u64::MAX);
+            add(&mut stats.lock(), worker.stats());
+        };
+        helpers::work(threads as usize - 1, || work(&mut Worker::new(self)), || work(&mut own));
+        self.weighs(own.weight());
+        stats.into_inner()
     }
 
     /// Notes what a CTA takes, for the next launch. It begins with the newest program.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   grid      a launch: faults, limits, host threads
+//!    └ helpers  the other threads, kept from one grid to the next
 //!    └ worker   a thread: CTAs one after another, or in turns
 //!    └ cta    warps take turns, barriers
 //!       └ interp   one warp, one micro-op after another
@@ -36,6 +37,7 @@ pub(crate) mod env;
 mod floats;
 mod grid;
 pub(crate) mod groups;
+mod helpers;
 mod host;
 pub(crate) mod image;
 mod interp;
@@ -47,7 +49,25 @@ mod lower;
 pub(crate) mod mem;
 pub(crate) mod observe;
 mod opening;
-pub(crate) mod ops;
+/// The instructions by family. Each family has the code that lowers them and the code that executes them.
+pub(crate) mod ops {
+    pub(crate) mod atomic;
+    pub(crate) mod barrier;
+    mod carry;
+    pub(crate) mod control;
+    pub(crate) mod convert;
+    pub(crate) mod double;
+    pub(crate) mod fp32;
+    pub(crate) mod half;
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) mod hmma;
+    pub(crate) mod int;
+    pub(crate) mod logic;
+    pub(crate) mod memory;
+    pub(crate) mod mufu;
+    pub(crate) mod special;
+    pub(crate) mod tensor;
+}
 mod places;
 mod poll;
 mod programs;

@@ -310,6 +310,39 @@ fn matrix_product_on_one_and_many_threads() {
     }
 }
 
+/// Threads have stacks here that no host can give, so that every start of one fails.
+#[test]
+fn a_grid_runs_where_the_host_gives_no_threads() {
+    let this = std::env::current_exe().expect("a test program");
+    let test = "kernels::matrix_product_on_one_and_many_threads";
+    let mut alone = std::process::Command::new(this);
+    let ended =
+        alone.args([test, "--exact", "--test-threads=1"]).env("RUST_MIN_STACK", (1u64 << 50).to_string()).output();
+    let ended = ended.expect("the test program starts");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// A child has none of the threads that helped its parent, and must not wait for them.
+#[test]
+#[allow(unsafe_code, reason = "a fork")]
+fn a_forked_child_has_helpers_of_its_own() {
+    use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::unistd::{ForkResult, alarm, fork};
+    matrix_product_on_one_and_many_threads();
+    // SAFETY: the child uses memory and the engine, whose locks are free in a child, and ends without the destructors of its parent.
+    let child = match unsafe { fork() }.expect("a child") {
+        ForkResult::Parent { child } => child,
+        ForkResult::Child => {
+            alarm::set(60);
+            let ended = std::panic::catch_unwind(matrix_product_on_one_and_many_threads);
+            // SAFETY: nothing is left to do.
+            unsafe { nix::libc::_exit(i32::from(ended.is_err())) }
+        }
+    };
+    assert_eq!(waitpid(child, None), Ok(WaitStatus::Exited(child, 0)));
+}
+
 #[test]
 fn section_7_8_barriers_with_counts_and_reductions() {
     let mut gpu = Gpu::default();

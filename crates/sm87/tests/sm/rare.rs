@@ -243,16 +243,3 @@ fn section_7_3_registers_at_entry() {
     gpu.run(&kernel, [1, 1, 1], [32, 1, 1], &[Arg::Ptr(&out)]).unwrap();
     assert_eq!(out.read::<u32>(2), [0, 0]);
 }
-
-/// Threads have stacks here that no host can give, so that every start of one fails.
-#[test]
-fn a_grid_runs_where_the_host_gives_no_threads() {
-    let this = std::env::current_exe().expect("a test program");
-    let test = "rare::section_7_2_a_cta_waits_for_a_later_one";
-    let mut alone = std::process::Command::new(this);
-    let ended =
-        alone.args([test, "--exact", "--test-threads=1"]).env("RUST_MIN_STACK", (1u64 << 50).to_string()).output();
-    let ended = ended.expect("the test program starts");
-    let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&ended.stderr));
-}
