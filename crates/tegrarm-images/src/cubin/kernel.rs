@@ -139,13 +139,15 @@ struct PerFunction {
 pub fn read(object: &Object<'_>, layout: &Layout) -> Result<Vec<Kernel>, LoadError> {
     let by_name: BTreeMap<&str, usize> = object.sections().iter().enumerate().map(|(i, s)| (s.name, i)).collect();
     let module = module_attributes(object, &by_name)?;
+    let banks = bank_sections(object, layout);
     let mut kernels: Vec<Kernel> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for (index, symbol) in object.symbols().iter().enumerate() {
         if symbol.kind() != FUNCTION || symbol.other & ENTRY == 0 || symbol.section == 0 {
             continue;
         }
-        let kernel = Reader { object, layout, by_name: &by_name, module: &module }.kernel(index as u32, symbol)?;
+        let reader = Reader { object, layout, by_name: &by_name, banks: &banks, module: &module };
+        let kernel = reader.kernel(index as u32, symbol)?;
         if !seen.insert(symbol.name) {
             let place = object.sections()[symbol.section].place(symbol.value);
             return Err(place.error(Problem::Twice { what: format!("kernel '{}'", symbol.name) }));
@@ -171,10 +173,35 @@ fn module_attributes(object: &Object<'_>, by_name: &BTreeMap<&str, usize>) -> Re
     Ok(found)
 }
 
+/// The sections of constant banks by the kernel that they belong to. Those of `None` belong to all kernels. A module has as many sections
+/// of banks as kernels, so they are looked for once, not for each kernel.
+type BankSections<'a> = BTreeMap<Option<&'a str>, Vec<BankSection>>;
+
+/// A section with a constant bank that has at least one byte.
+struct BankSection {
+    number: u8,
+    /// The section's index.
+    section: usize,
+    /// Offset in the image.
+    offset: u64,
+}
+
+fn bank_sections<'a>(object: &Object<'a>, layout: &Layout) -> BankSections<'a> {
+    let mut found = BankSections::new();
+    for (section, (header, home)) in object.sections().iter().zip(&layout.homes).enumerate() {
+        let (Home::Bank(offset), Some((number, owner))) = (*home, bank(header.name)) else { continue };
+        if header.header.sh_size != 0 {
+            found.entry(owner).or_default().push(BankSection { number, section, offset });
+        }
+    }
+    found
+}
+
 struct Reader<'r, 'a> {
     object: &'r Object<'a>,
     layout: &'r Layout,
     by_name: &'r BTreeMap<&'a str, usize>,
+    banks: &'r BankSections<'a>,
     module: &'r PerFunction,
 }
 
@@ -237,12 +264,12 @@ impl<'r, 'a> Reader<'r, 'a> {
     }
 
     fn banks(&self, kernel: &str) -> Result<Vec<Bank>, LoadError> {
+        let mut found: Vec<&BankSection> =
+            [None, Some(kernel)].iter().filter_map(|owner| self.banks.get(owner)).flatten().collect();
+        found.sort_by_key(|bank| bank.section);
         let mut banks: Vec<Bank> = Vec::new();
-        for (section, home) in self.object.sections().iter().zip(&self.layout.homes) {
-            let (Home::Bank(offset), Some((number, owner))) = (*home, bank(section.name)) else { continue };
-            if owner.is_some_and(|o| o != kernel) || section.header.sh_size == 0 {
-                continue;
-            }
+        for &BankSection { number, section, offset } in found {
+            let section = &self.object.sections()[section];
             limited("constant bank", number.into(), 7, section)?;
             let size = limited("constant bank size", section.header.sh_size, BANK_LIMIT, section)? as u32;
             if banks.iter().any(|b| b.number == number) {
