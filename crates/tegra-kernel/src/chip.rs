@@ -164,8 +164,12 @@ const AGX_ORIN_32: ChipData = ChipData {
     ],
     ..AGX_ORIN
 };
+/// One FBP, and so half of the L2 cache (docs/hardware/nvgpu-observed.md#observed-modules).
 const ORIN_NX: ChipData = ChipData {
     tpc_masks: &[0xf, 0],
+    l2_size: 2 << 20,
+    fbp_mask: 1,
+    num_ltc: 1,
     emc_mask: 3,
     frequencies: &[306_000_000, 408_000_000, 510_000_000, 612_000_000, 714_000_000, 816_000_000, 918_000_000],
     dram_bandwidth: 102_400_000_000,
@@ -193,11 +197,9 @@ const ORIN_NX_8: ChipData = ChipData {
     ..ORIN_NX
 };
 const ORIN_NANO: ChipData = ChipData {
-    tpc_masks: &[0xf, 0],
-    emc_mask: 3,
     frequencies: &[306_000_000, 408_000_000, 510_000_000, 624_750_000],
     dram_bandwidth: 68_000_000_000,
-    ..AGX_ORIN
+    ..ORIN_NX
 };
 const ORIN_NANO_SUPER: ChipData = ChipData {
     frequencies: &[

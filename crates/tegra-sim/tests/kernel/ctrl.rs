@@ -119,6 +119,37 @@ fn rule_4_3_gpc_maps_want_their_exact_size() {
     }
 }
 
+/// What CUDA printed of published boards (docs/hardware/nvgpu-observed.md#observed-modules). The second FBP of an NX and of a Nano is gated.
+#[test]
+fn the_l2_cache_belongs_to_the_module_not_to_its_mode() {
+    for (chip, mode, bytes, caches) in [
+        (Chip::AgxOrin, "MAXN", 4_194_304, 2),
+        (Chip::AgxOrin, "MODE_30W", 4_194_304, 2),
+        (Chip::OrinNx, "MAXN", 2_097_152, 1),
+        (Chip::OrinNx, "10W", 2_097_152, 1),
+        (Chip::OrinNxSuper, "MAXN_SUPER", 2_097_152, 1),
+        (Chip::OrinNano, "15W", 2_097_152, 1),
+        (Chip::OrinNano4, "10W", 2_097_152, 1),
+    ] {
+        let config = SimConfig::new(chip).powered(mode).unwrap();
+        let board = Board::with(config);
+        let c = r36(&board);
+        assert_eq!(
+            (c.L2_cache_size, c.num_ltc, c.fbp_en_mask.count_ones()),
+            (bytes, caches, caches),
+            "{chip:?} {mode}"
+        );
+        let speeds = tegra_sim::Kernel::speeds(&config);
+        assert_eq!((speeds.l2_bytes, speeds.l2_slices), (bytes, 4 * caches), "{chip:?} {mode}");
+        let mut masks = [0xee_u32; 2];
+        let mut get = args::<nvgpu_gpu_get_fbp_l2_masks_args>(|a| {
+            (a.mask_buf_size, a.mask_buf_addr) = (8, masks.as_mut_ptr() as u64);
+        });
+        board.ctrl.ioctl(NVGPU_GPU_IOCTL_GET_FBP_L2_MASKS, &mut get).unwrap();
+        assert_eq!(masks.map(u32::count_ones), [1, caches - 1], "{chip:?} {mode}");
+    }
+}
+
 #[test]
 fn rule_4_3_sms_of_every_module() {
     for (chip, sms) in [
