@@ -52,8 +52,9 @@ pub(crate) struct Core {
     doorbells: Mutex<Vec<Doorbell>>,
     /// The tokens of channels that were removed and whose ids have not been given out again.
     retired: Mutex<BTreeSet<u32>>,
-    /// The sleep of the worker that looks for work.
+    /// The sleeps of the worker that looks for work, and of the one that does so beside a long grid.
     sleep: Nap,
+    beside: Nap,
     /// The work so far, and the threads that wait for it.
     news: News,
     /// How often a thread began to rest.
@@ -74,6 +75,7 @@ impl Core {
             doorbells: Mutex::default(),
             retired: Mutex::default(),
             sleep: Nap::new(),
+            beside: Nap::new(),
             news: News::new(),
             asked: AtomicU64::new(0),
             alone: AtomicBool::new(false),
@@ -335,14 +337,20 @@ impl Core {
         self.channels.read().iter().any(|c| c.signals.busy.load(Ordering::Acquire) && c.runnable())
     }
 
-    /// Asks a sleeping worker to look for work.
+    /// Asks sleeping workers to look for work.
     pub(crate) fn wake(&self) {
         self.sleep.wake();
+        self.beside.wake();
     }
 
     /// Sleeps for at most `limit`, or until another thread wakes the worker.
     pub(crate) fn nap(&self, limit: Duration) {
         self.sleep.nap(limit);
+    }
+
+    /// The same for the worker that looks for work while the other one executes a long grid.
+    pub(crate) fn nap_beside(&self, limit: Duration) {
+        self.beside.nap(limit);
     }
 
     /// Stops everything for ever.

@@ -2,7 +2,8 @@
 //!
 //! The GPU gets no notification when a program stores to its doorbell, so one thread reads the doorbells. For a moment
 //! after work it reads without a pause, then it yields between reads, and then it sleeps between reads for times that
-//! grow. Waits of the library wake it, and then it need not look so often. While it executes a long grid, a second thread serves the other channels.
+//! grow. Waits of the library wake it, and then it need not look so often. While it executes a long grid, a second thread serves the other channels
+//! in the same way.
 
 use super::core::Core;
 use std::io;
@@ -25,6 +26,8 @@ const UNASKED: u32 = 64;
 const NAP_PART: u32 = 32;
 const SHORTEST_NAP: Duration = Duration::from_micros(50);
 const LONGEST_NAP: Duration = Duration::from_millis(20);
+/// The longest sleep of the second thread beside a long grid.
+const LONGEST_BESIDE: Duration = Duration::from_millis(1);
 /// The longest sleep while a channel waits at a semaphore, because no doorbell announces that the processor has
 /// released it.
 const LONGEST_WAITING: Duration = Duration::from_millis(4);
@@ -159,14 +162,16 @@ fn standby(core: &Core, stop: &AtomicBool) {
         }
         looks += 1;
         std::thread::sleep(STANDBY_NAP);
+        let mut last_work = Instant::now();
         while core.engine.busy_ns().is_some_and(|ns| ns > LONG.as_nanos() as u64) && !done() {
             looks = 0;
             core.engine.watch();
             core.trace.slow.look(core.engine.busy_ns());
             if core.step() {
                 core.tell();
+                last_work = Instant::now();
             } else {
-                std::thread::sleep(SHORTEST_NAP);
+                core.nap_beside((last_work.elapsed() / NAP_PART).clamp(SHORTEST_NAP, LONGEST_BESIDE));
             }
         }
     }
