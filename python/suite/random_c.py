@@ -7,8 +7,8 @@ pointers, bit fields and calls. The hash of all globals at the end must be the o
 the same text. Integers are exact in C, and programs with floats are compiled without FMA, so each bit has to be the same. The checker must
 have no report.
 
-A program that the host does not end in a second is left out, and so is what a compiler cannot compile. NVRTC optimises some programs, and
-others are compiled with -G or with ptxas -O1, which keep more variables in memory.
+A program that the host does not end in a second is left out, and so are one with an undefined conversion and what a compiler cannot
+compile. NVRTC optimises some programs, and others are compiled with -G or with ptxas -O1, which keep more variables in memory.
 
 usage: random_c.py [--first SEED] [--count N] [--check MODES]
 """
@@ -81,7 +81,9 @@ extern "C" __global__ void execute(uint64_t *hashes, char *room) {{
     hashes[thread] = (new (Place{{room + thread * ({ROOM})}}) Program())->run(thread);
 }}
 """
-GPLUSPLUS = ("g++", "-w", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fpermissive", "-std=c++17")
+# Csmith lets floats become integers that cannot hold them, which C does not define. Such a program ends with an error.
+GPLUSPLUS = ("g++", "-w", "-O1", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fpermissive", "-std=c++17",
+             "-fsanitize=float-cast-overflow", "-fno-sanitize-recover=float-cast-overflow")
 # `Device.compile` makes functions and variables without a mark those of the GPU.
 NVRTC = ("--fmad=false", "--std=c++17", "-w")
 WAYS = {"optimised": (), "-G": ("--device-debug",), "ptxas -O1": ("--ptxas-options=-O1",)}
