@@ -2,7 +2,7 @@
 //! CPU's, and the figures that a device measures.
 #![cfg(feature = "sim")]
 
-use crate::common::{DEADLINE, LINE, board, default_release, manager, open_device, vecadd};
+use crate::common::{Board, DEADLINE, LINE, board, default_release, manager, open_device, vecadd};
 use std::sync::Arc;
 use std::time::Duration;
 use tegrarm::runtime::channel::profile::{Record, What};
@@ -161,6 +161,30 @@ fn the_design_is_that_of_the_data_sheet() {
     assert!(is(r.matrix_float16, 42.6e12) && is(r.matrix_bfloat16, 42.6e12) && is(r.matrix_int8, 85.2e12), "{r:?}");
     assert_eq!((p.copy_in_bandwidth, p.copy_out_bandwidth), (p.transfer_bandwidth, p.transfer_bandwidth));
     assert_eq!(p.launch_latency_ns, 0, "no data sheet has it");
+}
+
+/// What the power mode leaves of the GPU says nothing about the memory: half of an AGX Orin's SMs have all of its bandwidth.
+#[test]
+fn the_bandwidth_is_that_of_the_modules_data_sheet() {
+    use tegra_sim::Chip;
+    for (chip, sheet) in [
+        (Chip::AgxOrin, 204.8),
+        (Chip::AgxOrinPowerGated, 204.8),
+        (Chip::AgxOrin32, 204.8),
+        (Chip::OrinNx, 102.4),
+        (Chip::OrinNxSuper, 102.4),
+        (Chip::OrinNx8, 102.4),
+        (Chip::OrinNx8Super, 102.4),
+        (Chip::OrinNano, 68.0),
+        (Chip::OrinNanoSuper, 102.0),
+        (Chip::OrinNano4, 34.0),
+        (Chip::OrinNano4Super, 51.0),
+    ] {
+        let sim = tegra_sim::SimKmd::new(tegra_sim::SimConfig::new(chip));
+        let rm = manager(Arc::new(Board::Virtual(sim)));
+        let found = rm.device_profile(0).unwrap().local_bandwidth as f64 / 1e9;
+        assert!((found / sheet - 1.0).abs() < 0.005, "{chip:?}: {found} GB/s, and {sheet} in the data sheet");
+    }
 }
 
 #[test]

@@ -29,9 +29,13 @@ fn clock(profile: &Profile) -> i32 {
     (profile.max_clock_hz / 1000) as i32
 }
 
-/// In bits. The modules with 102 GB/s have half the width of an AGX Orin.
+/// In bits, by the bandwidths of NVIDIA's data sheets: 204.8 GB/s of an AGX Orin, 102 or 68 of an NX or a Nano, 51 or 34 of a Nano with 4 GB.
 fn bus_width(profile: &Profile) -> i32 {
-    if profile.local_bandwidth > 150_000_000_000 { 256 } else { 128 }
+    match profile.local_bandwidth / 1_000_000_000 {
+        150.. => 256,
+        60..150 => 128,
+        _ => 64,
+    }
 }
 
 /// In kilohertz. LPDDR5 transfers twice in each clock.

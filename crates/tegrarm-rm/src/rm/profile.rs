@@ -2,7 +2,7 @@
 
 use super::{LOCAL_WINDOW, Rm, SHARED_WINDOW};
 use crate::status::{RmResult, fail};
-use crate::tegra::SM_PER_TPC;
+use crate::tegra::Characteristics;
 use tegrarm_abi::rm::status::*;
 pub use tegrarm_kmd::Wanted;
 use tegrarm_kmd::{FaultDetails, Insights};
@@ -121,11 +121,34 @@ fn shared_mem_size(sm_version: u32) -> u32 {
     }
 }
 
-/// The peak DRAM bandwidth of the module, computed from its design. nvgpu does not report it, and only root can read
-/// the rate of the memory controller. An AGX has 256 bits of LPDDR5-6400. NX and Nano have half of these bits.
-fn dram_bandwidth(sms: u32) -> u64 {
-    const AGX_SMS: u32 = 14;
-    if sms >= AGX_SMS { 204_800_000_000 } else { 102_400_000_000 }
+/// The memory of a module. nvgpu does not report it, and only root can read the rate of the memory controller, so that it is told
+/// by what else belongs to the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dram {
+    /// The width of the bus in bits.
+    pub bits: u32,
+    /// The clock in Hz. LPDDR5 transfers twice in each clock.
+    hz: u64,
+}
+
+impl Dram {
+    /// That of the module with these characteristics and so many bytes of memory, by NVIDIA's data sheets. An AGX is the one with the
+    /// whole L2 cache (docs/hardware/nvgpu-observed.md#observed-modules). A Nano has a lower clock than all others, unless it is "Super".
+    pub(crate) fn of_module(c: &Characteristics, memory_size: u64) -> Dram {
+        const HALF_L2: u64 = 2 << 20;
+        const NANO_GPU_HZ: u64 = 624_750_000;
+        const FOUR_GB: u64 = 4 << 30;
+        let is_agx = c.L2_cache_size > HALF_L2;
+        Dram {
+            bits: if is_agx { 256 } else { 128 >> u32::from(memory_size < FOUR_GB) },
+            hz: if c.max_freq > NANO_GPU_HZ { 3_200_000_000 } else { 2_133_000_000 },
+        }
+    }
+
+    /// The peak bandwidth in bytes per second.
+    fn bandwidth(self) -> u64 {
+        self.hz * 2 * u64::from(self.bits / 8)
+    }
 }
 
 fn check_index(index: u32) -> RmResult<()> {
@@ -212,13 +235,12 @@ impl Rm {
         let c = gpu.characteristics();
         let sms = gpu.topology()?.sm_count();
         let sm_version = c.sm_arch_sm_version;
-        // The bandwidth follows from the number of SMs of the design, which power gating does not change.
-        let bandwidth =
-            dram_bandwidth(sms.max(gpu.topology()?.max_gpcs * gpu.topology()?.max_tpcs_per_gpc * SM_PER_TPC));
+        let memory_size = gpu.meminfo("MemTotal")?;
+        let bandwidth = Dram::of_module(c, memory_size).bandwidth();
         Ok(Profile {
             vendor: VENDOR,
             name: format!("Orin ({})", gpu.chip()),
-            memory_size: gpu.meminfo("MemTotal")?,
+            memory_size,
             local_bandwidth: bandwidth,
             transfer_bandwidth: bandwidth,
             has_matrix_hw: sm_version >= MATRIX_SINCE,

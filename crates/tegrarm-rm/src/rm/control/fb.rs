@@ -3,13 +3,11 @@
 use super::row::ControlCall;
 use super::{answer_inline, answer_list};
 use crate::rm::params::{edit, get};
+use crate::rm::profile::Dram;
 use crate::status::{During, RmResult, fail};
 use tegrarm_abi::rm::ctrl_2080::*;
 use tegrarm_abi::rm::status::*;
 
-/// The width of the DRAM interface in bits. No ioctl reports it. Every Orin module that has all its DRAM chips has this
-/// width.
-const BUS_WIDTH: u32 = 256;
 /// `NV2080_CTRL_FB_FLUSH_GPU_CACHE_FLAGS_*`: write back, invalidate, the whole cache, and flushing of stores that are
 /// under way.
 const WRITE_BACK: u32 = 1 << 2;
@@ -27,7 +25,7 @@ fn answer(call: &ControlCall, index: u32) -> RmResult<u32> {
         | NV2080_CTRL_FB_INFO_INDEX_HEAP_SIZE
         | NV2080_CTRL_FB_INFO_INDEX_USABLE_RAM_SIZE => kib("MemTotal"),
         NV2080_CTRL_FB_INFO_INDEX_HEAP_FREE => kib("MemAvailable"),
-        NV2080_CTRL_FB_INFO_INDEX_BUS_WIDTH => Ok(BUS_WIDTH),
+        NV2080_CTRL_FB_INFO_INDEX_BUS_WIDTH => Ok(Dram::of_module(c, gpu.meminfo("MemTotal")?).bits),
         NV2080_CTRL_FB_INFO_INDEX_L2CACHE_SIZE => Ok(c.L2_cache_size as u32),
         NV2080_CTRL_FB_INFO_INDEX_LTC_COUNT => Ok(c.num_ltc),
         NV2080_CTRL_FB_INFO_INDEX_LTS_COUNT => Ok(c.num_ltc * c.lts_per_ltc),
