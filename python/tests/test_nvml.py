@@ -119,7 +119,7 @@ def test_the_examples_of_nvidias_python_module_run():
     program = "\n".join([*first[:-1], "handle = nvmlDeviceGetHandleByIndex(0)", *memory, "nvmlShutdown()"])
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **nvml.environment()})
     assert done.returncode == 0, done.stderr
-    assert re.search(r"Driver Version: 570\.[\d.]+\nDevice 0 : Orin \(ga10b\)\nTotal memory: \d+\n", done.stdout), done.stdout
+    assert re.search(r"Driver Version: 570\.[\d.]+\nDevice 0 : Orin \(nvgpu\)\nTotal memory: \d+\n", done.stdout), done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def test_the_load_is_there_while_a_program_computes(monitors):
 @needs_sim
 @needs_library
 def test_gpustat_shows_them(monitors):
-    assert re.match(r"\[0\] Orin \(ga10b\) ", monitors["gpustat"]), monitors["gpustat"]
+    assert re.match(r"\[0\] Orin \(nvgpu\) ", monitors["gpustat"]), monitors["gpustat"]
     for pid in monitors["programs"]:
         assert re.search(rf"/{pid}\(\d+M\)", monitors["gpustat"])
 
@@ -253,14 +253,14 @@ def test_gpustat_shows_a_program_on_other_releases(release):
     assert done.returncode == 0, done.stderr
     pid, *shown = done.stdout.splitlines()
     held = re.search(rf"/{pid}\((\d+)M\)", "\n".join(shown))
-    assert "Orin (ga10b)" in done.stdout and held and 48 <= int(held[1]) < 200, done.stdout
+    assert "Orin (nvgpu)" in done.stdout and held and 48 <= int(held[1]) < 200, done.stdout
 
 
 @needs_sim
 @needs_library
 def test_nvitop_shows_them(monitors):
     screen = monitors["nvitop"]
-    assert "Orin (ga10b)" in screen and "Driver Version: 570." in screen, screen
+    assert "Orin (nvgpu)" in screen and "Driver Version: 570." in screen, screen
     assert len(re.findall(r"^│ +0 +\d+ C .*\d+\.\d+MiB", screen, re.M)) == len(monitors["programs"]), screen
 
 
@@ -282,7 +282,7 @@ def test_nvtop_shows_them(monitors):
     if "nvtop" not in monitors:
         pytest.skip("no nvtop: make nvtop, or Debian's package in contrib")
     screen = monitors["nvtop"]
-    assert "Orin (ga10b)" in screen and re.search(r"GPU\[.*\d%\]", screen) and re.search(r"GPU \d+MHz", screen), screen
+    assert "Orin (nvgpu)" in screen and re.search(r"GPU\[.*\d%\]", screen) and re.search(r"GPU \d+MHz", screen), screen
     for pid in monitors["programs"]:
         assert re.search(rf"^ *{pid} .*Compute .*\d+MiB", screen, re.M), screen
 
@@ -302,7 +302,7 @@ def test_the_screens_of_the_chapter_are_of_these_programs(monitors):
 @needs_library
 def test_tegrarm_run_puts_it_in_front(python):
     code = "import pynvml; pynvml.nvmlInit(); print(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(0)))"
-    assert python(["-m", "tegrarm", "run", "--nvml", "--", sys.executable, "-c", code]) == "Orin (ga10b)\n"
+    assert python(["-m", "tegrarm", "run", "--nvml", "--", sys.executable, "-c", code]) == "Orin (nvgpu)\n"
 
 
 @needs_library

@@ -57,7 +57,9 @@ pub mod rows {
         if len <= 0 {
             fail!(CUDA_ERROR_INVALID_VALUE, "{len} bytes for the name");
         }
-        name.set_text(&machine::text(&profile()?.name), len as usize);
+        // NVIDIA's driver gives the name without the chip: "Orin".
+        let full = machine::text(&profile()?.name);
+        name.set_text(full.split(" (").next().unwrap_or(&full), len as usize);
         Ok(())
     }
 

@@ -42,7 +42,8 @@ impl Gpu {
         let functions = loaded()?;
         let profile = profile(functions)?;
         Ok(Gpu {
-            name: of_array(&profile.name),
+            // As NVIDIA's library on an Orin says it, and programs compare it: "Orin (nvgpu)".
+            name: format!("{} (nvgpu)", of_array(&profile.name).split(" (").next().unwrap_or_default()),
             uuid: uuid(&profile.uuid),
             uuid_bytes: profile.uuid,
             capability: (profile.sm_version >> 8, profile.sm_version & 0xff),
