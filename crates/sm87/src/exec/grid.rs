@@ -6,13 +6,13 @@ use super::consts::Banks;
 use super::cta::{Interrupt, Supervisor};
 use super::decode;
 use super::env::{Env, Launched, WarpError, nack};
-use super::helpers;
 use super::image::{Fetch, Image, MOST_INSTRUCTIONS};
 use super::mem::Tlb;
 use super::observe::Observer;
 use super::programs::Programs;
 use super::rows::Row;
 use super::schedule::Order;
+use super::threads;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use super::worker::Worker;
@@ -366,7 +366,7 @@ impl Grid<'_> {
             worker.work(u64::MAX);
             add(&mut stats.lock(), worker.stats());
         };
-        helpers::work(threads as usize - 1, || work(&mut Worker::new(self)), || work(&mut own));
+        threads::work(threads as usize - 1, || work(&mut Worker::new(self)), || work(&mut own));
         self.weighs(own.weight());
         stats.into_inner()
     }

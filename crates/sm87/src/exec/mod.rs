@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   grid      a launch: faults, limits, host threads
-//!    └ helpers  the other threads, kept from one grid to the next
+//!    └ threads  the other threads, kept from one grid to the next
 //!    └ worker   a thread: CTAs one after another, or in turns
 //!    └ cta    warps take turns, barriers
 //!       └ interp   one warp, one micro-op after another
@@ -37,7 +37,6 @@ pub(crate) mod env;
 mod floats;
 mod grid;
 pub(crate) mod groups;
-mod helpers;
 mod host;
 pub(crate) mod image;
 mod interp;
@@ -82,6 +81,7 @@ mod stretches;
 mod template;
 #[cfg(test)]
 mod tests;
+mod threads;
 pub(crate) mod translate;
 pub(crate) mod uop;
 pub(crate) mod warp;
