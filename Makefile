@@ -92,7 +92,9 @@ include make/packages.mk
 
 # --- tests --------------------------------------------------------------------------------------------------------
 
-SUITES := cargo-test+fetch test-out-of-process+test-tinygrad-sample test-aarch64-sample+test-glibc ctest+test-threads+test-releases-sample pytest
+# Two lanes of suites, because most leave a core without work now and then. Those behind `fetch` need what it brings. The C programs, which
+# test-out-of-process and ctest make in the same folder, are in one lane.
+SUITES := cargo-test,test-out-of-process,ctest,test-threads+fetch,test-tinygrad-sample,test-glibc,test-aarch64-sample,test-releases-sample,pytest
 test:             ## every test there is, and a table at the end
 	@MAKE="$(MAKE)" $(PYTHON) packaging/run_suites.py $(SUITES)
 

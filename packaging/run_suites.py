@@ -1,13 +1,14 @@
-"""Runs the suites of `make test` one after the other, and ends with a table: what ran, how long, what was skipped and why.
+"""Runs the suites of `make test`, and ends with a table: what ran, how long, what was skipped and why.
 
-    python packaging/run_suites.py SUITE...
+    python packaging/run_suites.py STEP...
 
-Every suite is a target of the Makefile. `one+other` runs suites at the same time, each of which would leave a core without work; what
-the others print follows when the first one has ended. The first that fails ends the run; those behind it are listed as not run.
+Every suite is a target of the Makefile. A step is a suite, or lanes: `one,two+other` runs `one` and then `two`, and `other` at the same
+time, because each suite leaves a core without work now and then. One suite speaks at a time; what others print follows when it has ended.
+The first suite that fails ends the run: those that run already come to their end, and those behind them are listed as not run.
 """
 
+import concurrent.futures
 import dataclasses
-import io
 import os
 import re
 import subprocess
@@ -19,7 +20,7 @@ from typing import TextIO
 # Minutes on two cores when everything is built, for the sentence at the start. Only for that: nothing is held to them.
 MINUTES = {
     "cargo-test": 3, "fetch": 0, "test-threads": 1, "test-out-of-process": 2, "test-aarch64-sample": 1, "test-glibc": 2, "ctest": 2,
-    "pytest": 7, "test-releases-sample": 1, "test-tinygrad-sample": 2,
+    "pytest": 8, "test-releases-sample": 1, "test-tinygrad-sample": 3,
 }
 FIRST_BUILD = 6
 # What says that something was left out: our own SKIPPED, and pytest's short summary (`SKIPPED [2] file.py:3: reason`).
@@ -47,32 +48,64 @@ class Suite:
             self.skipped += [": ".join(filter(None, [found["what"], found["why"].strip()]))] * times
 
 
-def run(suite: Suite, out: TextIO) -> None:
+class Floor:
+    """Who speaks: one suite at a time. The lines of others are kept until it has ended."""
+
+    def __init__(self, out: TextIO):
+        self.out, self.lock, self.speaker = out, threading.Lock(), ""
+        self.kept: dict[str, list[str]] = {}
+        self.ended: list[str] = []
+
+    def say(self, name: str, line: str) -> None:
+        """Passes on a line, at once or later."""
+        with self.lock:
+            self.speaker = self.speaker or name
+            self.kept.setdefault(name, []).append(line)
+            if self.speaker == name:
+                self.flush(name)
+
+    def end(self, name: str) -> None:
+        """What the suites have said that ended in the meantime follows the speaker's last line."""
+        with self.lock:
+            self.ended.append(name)
+            if self.speaker in ("", name):
+                self.speaker = ""
+                while self.ended:
+                    self.flush(self.ended.pop(0))
+
+    def flush(self, name: str) -> None:
+        """Writes what was kept."""
+        self.out.write("".join(self.kept.pop(name, [])))
+        self.out.flush()
+
+
+def run(suite: Suite, floor: Floor) -> None:
     """Runs it, and passes on what it prints."""
     started = time.monotonic()
     make = [os.environ.get("MAKE", "make"), "--no-print-directory", suite.name]
     with subprocess.Popen(make, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1) as process:
         for line in process.stdout:
-            out.write(line)
-            out.flush()
+            floor.say(suite.name, line)
             suite.read(line.rstrip("\n"))
+    floor.end(suite.name)
     suite.seconds = time.monotonic() - started
     suite.result = "passed" if process.returncode == 0 else "FAILED"
 
 
-def together(suites: list[Suite]) -> bool:
-    """Runs suites at the same time, and returns whether all have passed."""
-    first, *others = suites
-    kept = [io.StringIO() for _ in others]
-    threads = [threading.Thread(target=run, args=pair) for pair in zip(others, kept, strict=True)]
-    for thread in threads:
-        thread.start()
-    run(first, sys.stdout)
-    for thread, text in zip(threads, kept, strict=True):
-        thread.join()
-        sys.stdout.write(text.getvalue())
-        sys.stdout.flush()
-    return all(suite.result == "passed" for suite in suites)
+def together(lanes: list[list[Suite]]) -> bool:
+    """Runs lanes of suites at the same time, and returns whether all have passed."""
+    floor, failed = Floor(sys.stdout), threading.Event()
+
+    def drive(lane: list[Suite]) -> None:
+        for suite in lane:
+            if not failed.is_set():
+                run(suite, floor)
+                if suite.result != "passed":
+                    failed.set()
+
+    with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
+        list(pool.map(drive, lanes))
+    return not failed.is_set()
 
 
 def clock(seconds: float) -> str:
@@ -93,9 +126,9 @@ def table(suites: list[Suite], seconds: float) -> str:
 
 def main(names: list[str]) -> int:
     """Returns 0 if every suite passed."""
-    steps = [[Suite(name) for name in step.split("+")] for step in names]
-    suites = [suite for step in steps for suite in step]
-    minutes = sum(max(MINUTES.get(suite.name, 1) for suite in step) for step in steps)
+    steps = [[[Suite(name) for name in lane.split(",")] for lane in step.split("+")] for step in names]
+    suites = [suite for step in steps for lane in step for suite in lane]
+    minutes = sum(max(sum(MINUTES.get(suite.name, 1) for suite in lane) for lane in step) for step in steps)
     print(f"make test: {len(suites)} suites, about {minutes} minutes on two cores, {FIRST_BUILD} more the first time:")
     print(f"  {', '.join(suite.name for suite in suites)}", flush=True)
     if "n" in os.environ.get("MAKEFLAGS", "").split(" ")[0]:

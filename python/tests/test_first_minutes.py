@@ -38,7 +38,8 @@ def test_a_step_that_fails_shows_what_it_printed_and_ends_the_others():
 
 def test_every_suite_of_make_test_has_a_time():
     makefile = (ROOT / "Makefile").read_text()
-    names = next(line for line in makefile.splitlines() if line.startswith("SUITES :=")).split(":=")[1].replace("+", " ").split()
+    line = next(line for line in makefile.splitlines() if line.startswith("SUITES :=")).split(":=")[1]
+    names = re.split("[+, ]", line.strip())
     assert set(names) == set(suites().MINUTES)
 
 
@@ -50,6 +51,30 @@ def test_a_suite_is_read_for_what_passed_and_what_was_skipped():
         suite.read(line)
     assert suite.passed == 12 + 5 + 3
     assert len(suite.skipped) == 4 and "memcheck: valgrind is not installed" in suite.skipped
+
+
+def test_lanes_run_at_the_same_time_and_one_suite_speaks_at_a_time(tmp_path, monkeypatch, capsys):
+    """`first` ends when the other lane has run both of its suites; nothing begins behind the one that fails."""
+    make = tmp_path / "make"
+    make.write_text(f"""#!/bin/sh
+echo begin "$2"
+case $2 in
+first) n=0; while [ ! -e {tmp_path}/two ] && [ $n -lt 600 ]; do sleep 0.1; n=$((n+1)); done ;;
+one) sleep 0.5 ;;
+two) touch {tmp_path}/two; exit 1 ;;
+esac
+echo end "$2"
+""")
+    make.chmod(0o755)
+    monkeypatch.setenv("MAKE", str(make))
+    monkeypatch.delenv("MAKEFLAGS", raising=False)
+    assert suites().main(["first,behind+one,two", "later"]) == 1
+    said = capsys.readouterr().out
+    spoken = re.findall(r"^(?:begin|end) \w+$", said, re.M)
+    assert sorted(spoken) == ["begin first", "begin one", "begin two", "end first", "end one"]
+    assert all(spoken[spoken.index(f"end {name}") - 1] == f"begin {name}" for name in ("first", "one")), spoken
+    assert dict(re.findall(r"^(\w+) +(passed|FAILED|not run) ", said, re.M)) == {
+        "first": "passed", "one": "passed", "two": "FAILED", "behind": "not run", "later": "not run"}
 
 
 def test_the_table_names_every_suite_and_everything_that_was_skipped():
@@ -98,4 +123,4 @@ echo "$2 says a"; sleep 0.1; echo "$2 says b"; echo "1 passed"
     done = subprocess.run(run, capture_output=True, text=True, timeout=60, env=environment, check=False)
     assert done.returncode == status and done.stdout.count("not run") == left, done.stdout
     said = re.findall(r"^(\w+) says (\w)$", done.stdout, re.M)
-    assert said == [("one", "a"), ("one", "b"), ("other", "a"), ("other", "b")]
+    assert sorted(said[::2]) == [("one", "a"), ("other", "a")] and said[1::2] == [(name, "b") for name, _ in said[::2]]
