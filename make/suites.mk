@@ -58,7 +58,7 @@ NUMBA := $(CACHE)/numba
 test-kernels: test-ptx test-corpora  ## every form of PTX, and corpora of programs: hours, not part of `make test`
 test-ptx: build venv
 	$(PY) python/suite/ptx --state "$(CURDIR)/$(FORMS)"/ptx.jsonl $(ARGS)
-test-ways: build venv  ## the tests of kernels with both compilers, each with and without --device-debug: minutes; `make test` tries two of these four
+test-ways: build venv  ## the tests of kernels with both compilers, each with and without --device-debug: minutes; `make test` tries two of these four, of some tests a sample
 	TEGRARM_TEST_WAYS=all $(PY) -m pytest -n 3 -c python/pyproject.toml --rootdir python python/tests/test_compilers.py python/tests/test_kernels_*.py
 test-random: build venv  ## random C programs (Csmith, from Debian) as kernels, beside what g++ makes of them: ARGS="--first 1 --count 200"
 	$(PY) python/suite/random_c.py $(ARGS)

@@ -22,7 +22,13 @@ NVFATBIN = {"12": "nvfatbin/lib/libnvfatbin.so.12", "13": "cu13/lib/libnvfatbin.
 # A way to compile: the compiler, and its options.
 WAYS = {"12": ("12",), "12-debug": ("12", "--device-debug"), "13": ("13",), "13-debug": ("13", "--device-debug")}
 # Those that the tests use: each compiler, and each set of options. `make test-ways` asks for all.
-TRIED = tuple(WAYS) if os.environ.get("TEGRARM_TEST_WAYS") == "all" else ("12", "13-debug")
+EVERY = os.environ.get("TEGRARM_TEST_WAYS") == "all"
+TRIED = tuple(WAYS) if EVERY else ("12", "13-debug")
+
+
+def sampled(values, few):
+    """Pairs of a way and a value: without optimisations, which make large kernels, only a few values, unless all ways are asked for."""
+    return [(way, value) for way in TRIED for value in values if EVERY or not way.endswith("debug") or value in few]
 
 
 def installed(path):
