@@ -28,7 +28,8 @@ FILES = ["test_tiny", "test_ops", "test_dtype", "test_dtype_alu", "test_jit", "t
          "test_uops"]
 # The sample takes minutes on a machine with two cores, because it asks the CPU only about tests that fail. Files that compare with torch
 # are left out where torch is not installed.
-SAMPLE = ["test_tiny", "test_uops", "test_jit", "test_ops"]
+# `test_tiny` on this interface is a test of its own (python/tests/test_tiny.py).
+SAMPLE = ["test_uops", "test_jit", "test_ops"]
 # Of this file the sample runs every tenth test: whole, it takes as long as all others together.
 TENTHS = ["test_ops"]
 NEEDS_TORCH = ["test_ops"]

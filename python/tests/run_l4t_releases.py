@@ -1,7 +1,8 @@
 """Runs a bring-up, the doors, tinygrad's test_tiny and the root suite on every kernel of the virtual Orin, and prints a table.
 
 A cell has the number of tests that passed and ran, or FAILED. The output of a failed cell follows the table. `make test-releases` runs
-all of it, and `make test` one row without the root suite, which it runs on other kernels.
+all of it, and `make test` one row: without the root suite, which it runs on other kernels, and without the column test_tiny, because the
+preload door runs the same file.
 """
 
 import argparse
