@@ -5,7 +5,9 @@
 
 use rayon_core::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// The threads that help one thread with its grids. Each thread has others, because CTAs may wait for what another thread's grid does. They
 /// end before it does. So nobody executes code of this library when the GPU's threads have ended, and it may be unloaded.
@@ -15,6 +17,10 @@ struct Helpers {
     pool: Option<ThreadPool>,
     handles: Vec<JoinHandle<()>>,
 }
+
+/// How long a thread that has done its share waits for others before it sleeps, and the pauses between two looks.
+const MOMENT: Duration = Duration::from_micros(100);
+const PAUSES: u32 = 8;
 
 thread_local! {
     static HELPERS: RefCell<Option<Helpers>> = const { RefCell::new(None) };
@@ -26,11 +32,29 @@ pub(super) fn work(count: usize, help: impl Fn() + Sync, own: impl FnOnce()) {
     let kept = HELPERS.take().filter(|kept| kept.handles.len() >= count && kept.pid == std::process::id());
     let helpers = kept.or_else(|| Helpers::start(count));
     let Some(pool) = helpers.as_ref().and_then(|helpers| helpers.pool.as_ref()) else { return own() };
+    let helping = AtomicUsize::new(count.min(pool.current_num_threads()));
     pool.in_place_scope(|scope| {
-        (0..count.min(pool.current_num_threads())).for_each(|_| scope.spawn(|_| help()));
+        for _ in 0..helping.load(Ordering::Relaxed) {
+            scope.spawn(|_| {
+                help();
+                helping.fetch_sub(1, Ordering::Release);
+            });
+        }
         own();
+        linger(&helping);
     });
     HELPERS.set(helpers);
+}
+
+/// Waits for a moment until no thread helps any more. The scope would let this thread sleep, and to be woken takes longer than the CTAs that
+/// others still execute.
+fn linger(helping: &AtomicUsize) {
+    let begun = Instant::now();
+    while helping.load(Ordering::Acquire) > 0 && begun.elapsed() < MOMENT {
+        (0..PAUSES).for_each(|_| std::hint::spin_loop());
+    }
+    // The last one still has to tell the scope.
+    (0..PAUSES).for_each(|_| std::hint::spin_loop());
 }
 
 impl Helpers {
