@@ -21,6 +21,10 @@ enum Does {
     Shared { to: u64, words: i64, scaled: bool },
     /// IMAD, for some lanes only if `guarded`.
     Sum { to: u64, a: u64, b: u64, number: u8, guarded: bool },
+    /// R2P, for some lanes only if `guarded`. It may change the guard.
+    Preds { from: u64, byte: u64, select: u8, guarded: bool },
+    /// P2R.
+    Byte { to: u64, a: u64, byte: u64, select: u8 },
     /// Adds words to the address register of one of both memories.
     Moves { shared: bool, words: i64 },
 }
@@ -41,6 +45,14 @@ impl Does {
                 let registers = (DATA + to) << 16 | (DATA + a) << 24 | u64::from(number) << 32;
                 (guard | registers, 0x000f_c800_078e_0200 | (DATA + b))
             }
+            Does::Preds { from, byte, select, guarded } => {
+                let guard = if guarded { 0x0804 } else { 0x7804 };
+                (guard | (DATA + from) << 24 | u64::from(select) << 32, 0x000f_e200_0000_0000 | byte << 12)
+            }
+            Does::Byte { to, a, byte, select } => {
+                let registers = (DATA + to) << 16 | (DATA + a) << 24;
+                (0x7803 | registers | u64::from(select) << 32, 0x000f_e400_0000_0000 | byte << 12)
+            }
             Does::Moves { shared, words } => {
                 let register = if shared { 6 } else { 4 };
                 let by = u64::from((4 * words) as u32);
@@ -51,12 +63,16 @@ impl Does {
 }
 
 fn does() -> impl Strategy<Value = Does> {
-    let words = || prop_oneof![12 => -8..9i64, 1 => -600..600i64];
+    let words = || prop_oneof![150 => -8..9i64, 1 => -600..600i64];
     prop_oneof![
         6 => (0..8u64, words(), prop::bool::weighted(0.1)).prop_map(|(to, words, two)| Does::Global { to, words, two }),
         6 => (0..8u64, words(), prop::bool::weighted(0.2)).prop_map(|(to, words, scaled)| Does::Shared { to, words, scaled }),
         6 => (0..8u64, 0..8u64, 0..8u64, any::<u8>(), any::<bool>())
             .prop_map(|(to, a, b, number, guarded)| Does::Sum { to, a, b, number, guarded }),
+        2 => (0..8u64, 0..4u64, any::<u8>(), any::<bool>())
+            .prop_map(|(from, byte, select, guarded)| Does::Preds { from, byte, select, guarded }),
+        2 => (0..8u64, 0..8u64, 0..4u64, any::<u8>())
+            .prop_map(|(to, a, byte, select)| Does::Byte { to, a, byte, select }),
         1 => (any::<bool>(), -2..3i64).prop_map(|(shared, words)| Does::Moves { shared, words }),
     ]
 }
@@ -83,12 +99,13 @@ fn over_the_edge() -> impl Strategy<Value = Vec<Lie>> {
 }
 
 /// In each turn of a loop, each lane takes the registers of its two addresses from a table, and does what the body says. In the end it stores its
-/// data. P0 is true for the first lanes.
-fn in_turns(body: &[Does], turns: u64) -> Kernel {
+/// data. P0 is true for the first lanes. Programs that are translated or not are `other` ones, because what was translated is kept.
+fn in_turns(body: &[Does], turns: u64, other: bool) -> Kernel {
     let mov = |d: u64, number: u64| (0x7802 | d << 16 | number << 32, 0x000f_e200_0000_0f00);
     let wide = |d: u64, parameter: u64| (0x7625 | d << 16 | (parameter / 4) << 40, 0x000f_c800_078e_0200 | 9); // IMAD.WIDE d, R0, R9, c[0][parameter]
     let pair = |d: u64, at: u64| (word(0x7981, d, 2, 4, at as i64), 0x000e_a800_0c1e_1b00); // LDG.E.64 d, [R2.64+at]
     let mut words = vec![(0x7919, 0x000e_2200_0000_2100), mov(9, 8), mov(1, 0), wide(2, 0x160)]; // R0 is SR_TID.X.
+    words.push(mov(30, other.into()));
     for n in 0..SHARED / 128 {
         words.push((0x7810 | 3 << 16 | (1000 * n) << 32, 0x000f_c800_07ff_e0ff)); // IADD3 R3, R0, 1000n, RZ
         words.push((0x7388 | 3 << 32 | (128 * n) << 40, 0x000f_e800_0000_4800)); // STS [R0.X4+128n], R3
@@ -118,6 +135,8 @@ struct Case {
     far: Option<(usize, usize)>,
     threads: u32,
     low: u64,
+    /// Whether all lanes are aligned and away from all edges, so that nothing fails unless a load is far away.
+    inside: bool,
 }
 
 /// What the program does: the counts of instructions, or the fault, and what lanes have stored.
@@ -129,16 +148,16 @@ fn outcome(body: &[Does], case: &Case, after: u64) -> (Result<[u64; 2], String>,
         let (backing, offset) = (Some(memory.backing.clone()), offset as usize);
         gpu.table.insert(Extent { va: from + at, len, backing, offset, writable: true, ..Extent::default() });
     }
-    let mut rows: Vec<u64> = turns(&case.lies, 4, from).into_iter().flatten().map(|at| from.wrapping_add(at)).collect();
+    let place = |at: u64, size: u64| if case.inside { (64 + at % (size - 128)) & !7 } else { at };
+    let global = turns(&case.lies, 4, from).into_iter().flatten().map(|at| from.wrapping_add(place(at, COPIED)));
+    let mut rows: Vec<u64> = global.collect();
     if let Some(far) = case.far.and_then(|(turn, lane)| rows.get_mut(32 * turn + lane)) {
         *far = (far.wrapping_sub(from) ^ ACROSS).wrapping_add(from);
     }
-    // The places in shared memory. Mostly they are inside.
-    rows.extend(
-        turns(&case.shared, 4, 0).into_iter().flatten().map(|at| if at < 2 * SHARED { at } else { at % SHARED }),
-    );
+    // The places in shared memory. Some loads count words, so these places are in its first quarter.
+    rows.extend(turns(&case.shared, 4, 0).into_iter().flatten().map(|at| place(at % (2 * SHARED), SHARED / 4)));
     let (table, out) = (gpu.upload(&rows), gpu.upload(&[0u32; 8 * 32]));
-    let kernel = in_turns(body, case.lies.len() as u64);
+    let kernel = in_turns(body, case.lies.len() as u64, after > 0);
     let mut launch = gpu.launch(&kernel, [2, 1, 1], [case.threads, 1, 1], &[Arg::Ptr(&table), Arg::Ptr(&out)]);
     launch.limits.translated_after = after;
     let found = run(&launch).map(|stats| [stats.warp_instructions, stats.thread_instructions]);
@@ -156,8 +175,9 @@ proptest! {
         far in prop_oneof![3 => Just(None), 1 => (0..9usize, 0..32usize).prop_map(Some)],
         threads in prop_oneof![4 => Just(32u32), 1 => 1..33u32],
         low in prop_oneof![Just(0u64), Just((1 << 32) - COPIED / 2)],
+        inside in prop::bool::weighted(0.6),
     ) {
-        let case = Case { lies, shared, far, threads, low };
+        let case = Case { lies, shared, far, threads, low, inside };
         prop_assert_eq!(outcome(&body, &case, 0), outcome(&body, &case, u64::MAX));
     }
 }
