@@ -5,7 +5,8 @@ use super::int::{any, lanewise};
 use crate::exec::alu::{self, Alu, Whole};
 use crate::exec::env::Env;
 use crate::exec::lower::{Lower, Refused};
-use crate::exec::rows::pred;
+use crate::exec::record::{Operation, Record, Recorded, Recorder};
+use crate::exec::rows::{Pred, pred};
 use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::Warp;
@@ -296,6 +297,30 @@ impl Whole for ToRegister {
     }
 }
 
+/// Writes down P2R of predicates that are not uniform.
+fn copied(u: &Uop, r: &mut Recorder<'_>) {
+    let shift = Recorded::splat(8 * (u.imm & 3));
+    let bit = |n: u8| r.lanes(Pred { index: n, invert: 0 }).and(Recorded::splat(1 << n));
+    let set = (1..7).fold(bit(0), |set, n| set.or(bit(n)));
+    let select = r.source(u.b).and(Recorded::splat(0x7f)).shl(shift);
+    let kept = r.source(u.a).and(select.not());
+    r.set_row(u.d, kept.or(set.shl(shift).and(select)));
+}
+
+/// Writes down R2P. A bit becomes the sign of a number, and its sign a mask.
+fn selected(u: &Uop, r: &mut Recorder<'_>) {
+    let (byte, all) = (8 * (u.imm & 3), Recorded::splat(31));
+    let (x, select) = (r.source(u.a), r.source(u.b));
+    for n in 0..7 {
+        let mask = |x: Recorded, bit: u32| x.shl(Recorded::splat(31 - bit)).sar(all);
+        let old = r.lanes(Pred { index: n as u8, invert: 0 });
+        let new = mask(select, n).select(mask(x, byte + n), old);
+        if new != old {
+            r.set_lanes(n as u8, new);
+        }
+    }
+}
+
 /// R2P: sets the selected predicates from a byte.
 struct FromRegister;
 impl Whole for FromRegister {
@@ -324,10 +349,11 @@ impl Whole for FromRegister {
 pub(crate) fn p2r(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = if l.uniform() { u32::from(pred::UNIFORM) } else { 0 };
     let imm = l.bits(76, 2);
-    Ok(Uop { mods, imm, ..l.ab(alu::whole::<ToRegister>())? })
+    let record = (!l.uniform()).then_some(copied as Record);
+    Ok(Uop { mods, imm, ..l.ab(Operation { run: alu::whole::<ToRegister>(), record })? })
 }
 
 pub(crate) fn r2p(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let imm = l.bits(76, 2);
-    Ok(Uop { imm, ..l.ab(alu::whole::<FromRegister>())? })
+    Ok(Uop { imm, ..l.ab(Operation { run: alu::whole::<FromRegister>(), record: Some(selected) })? })
 }
