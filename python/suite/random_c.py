@@ -8,9 +8,10 @@ the same text. Integers are exact in C, and programs with floats are compiled wi
 have no report.
 
 A program that the host does not end in a second is left out, and so are one with an undefined conversion and what a compiler cannot
-compile. NVRTC optimises some programs, and others are compiled with -G or with ptxas -O1, which keep more variables in memory. The newest
-NVRTC of this environment compiles, because that of CUDA 12.9 has mistakes: for the seeds 71196 and 72096 its ptxas -O2 exchanges two stores
-to one address.
+compile. NVRTC optimises some programs, and others are compiled with -G or with ptxas -O1, which keep more variables in memory.
+
+NVRTC of CUDA 13 compiles, unless NVRTC_PATH names another one. That of CUDA 12.9 has mistakes: for the seeds 71196 and 72096 its ptxas -O2
+exchanges two stores to one address.
 
 usage: random_c.py [--first SEED] [--count N] [--check MODES]
 """
@@ -24,8 +25,10 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "tests"))
+import cuda  # noqa: E402
 
 THREADS = 96
 # The host may execute a program for so many seconds, all threads together.
@@ -162,12 +165,6 @@ def judged(seed: int) -> str:
     return f"FAILED, {way}: wrong in {len(wrong)} threads, first in {wrong[0]}" if wrong else f"right, {way}"
 
 
-def newest() -> str:
-    """The newest NVRTC of this environment."""
-    found = pathlib.Path(sysconfig.get_path("purelib"), "nvidia").glob("*/lib/libnvrtc.so.[0-9]*")
-    return str(max(found, key=lambda file: int(file.name.rpartition(".")[2])))
-
-
 def apart(seed: int) -> str:
     """Runs the program of a seed in a process of its own, and says what came of it and what the checker said."""
     child = subprocess.run([sys.executable, __file__, "--only", str(seed)], capture_output=True, text=True, check=False)
@@ -190,7 +187,7 @@ def main() -> int:
     if not shutil.which("csmith") or not SAFE_MATH.exists():
         sys.exit("random_c.py: install Debian's packages csmith and libcsmith-dev")
     os.environ["TEGRARM_BACKEND"] = "sim"
-    os.environ.setdefault("NVRTC_PATH", newest())
+    os.environ.setdefault("NVRTC_PATH", str(cuda.installed(cuda.PLACES["13"][0])))
     if options.check != "off":
         os.environ |= {"TEGRARM_SIM_CHECK": options.check, "TEGRARM_SIM_CHECK_EXIT": "3"}
     table: collections.Counter[str] = collections.Counter()

@@ -74,8 +74,7 @@ def reference(values):
 
 
 # Most of the time is the compiler's. The newer one's headers are tried with a type of each kind.
-@pytest.mark.parametrize(("way", "kind"), [(way, kind) for way in ("12", "13") for kind in TYPES
-                                           if cuda.EVERY or way == "12" or kind in ("int", "double")])
+@pytest.mark.parametrize(("way", "kind"), cuda.sampled(TYPES, ("int", "double"), ("12", "13")))
 def test_primitives_of_cub(gpu, way, kind):
     values = numpy.random.default_rng(11).integers(0, 7, 2 * BLOCK).astype(TYPES[kind])
     want = reference(values)
