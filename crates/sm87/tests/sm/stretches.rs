@@ -99,13 +99,14 @@ fn over_the_edge() -> impl Strategy<Value = Vec<Lie>> {
 }
 
 /// In each turn of a loop, each lane takes the registers of its two addresses from a table, and does what the body says. In the end it stores its
-/// data. P0 is true for the first lanes. Programs that are translated or not are `other` ones, because what was translated is kept.
-fn in_turns(body: &[Does], turns: u64, other: bool) -> Kernel {
+/// data. P0 is true for the first lanes. A program that is to be interpreted differs in a number that nobody reads, because the engine keeps what
+/// it has translated and would execute that.
+fn in_turns(body: &[Does], turns: u64, interpreted: bool) -> Kernel {
     let mov = |d: u64, number: u64| (0x7802 | d << 16 | number << 32, 0x000f_e200_0000_0f00);
     let wide = |d: u64, parameter: u64| (0x7625 | d << 16 | (parameter / 4) << 40, 0x000f_c800_078e_0200 | 9); // IMAD.WIDE d, R0, R9, c[0][parameter]
     let pair = |d: u64, at: u64| (word(0x7981, d, 2, 4, at as i64), 0x000e_a800_0c1e_1b00); // LDG.E.64 d, [R2.64+at]
     let mut words = vec![(0x7919, 0x000e_2200_0000_2100), mov(9, 8), mov(1, 0), wide(2, 0x160)]; // R0 is SR_TID.X.
-    words.push(mov(30, other.into()));
+    words.push(mov(30, interpreted.into()));
     for n in 0..SHARED / 128 {
         words.push((0x7810 | 3 << 16 | (1000 * n) << 32, 0x000f_c800_07ff_e0ff)); // IADD3 R3, R0, 1000n, RZ
         words.push((0x7388 | 3 << 32 | (128 * n) << 40, 0x000f_e800_0000_4800)); // STS [R0.X4+128n], R3
@@ -154,8 +155,9 @@ fn outcome(body: &[Does], case: &Case, after: u64) -> (Result<[u64; 2], String>,
     if let Some(far) = case.far.and_then(|(turn, lane)| rows.get_mut(32 * turn + lane)) {
         *far = (far.wrapping_sub(from) ^ ACROSS).wrapping_add(from);
     }
-    // The places in shared memory. Some loads count words, so these places are in its first quarter.
-    rows.extend(turns(&case.shared, 4, 0).into_iter().flatten().map(|at| place(at % (2 * SHARED), SHARED / 4)));
+    // The places in shared memory. Some loads count words, so places are inside if they are in the first quarter. The others mostly are, too.
+    let shared = turns(&case.shared, 4, 0).into_iter().flatten();
+    rows.extend(shared.map(|at| place(if at < 2 * SHARED { at } else { at % SHARED }, SHARED / 4)));
     let (table, out) = (gpu.upload(&rows), gpu.upload(&[0u32; 8 * 32]));
     let kernel = in_turns(body, case.lies.len() as u64, after > 0);
     let mut launch = gpu.launch(&kernel, [2, 1, 1], [case.threads, 1, 1], &[Arg::Ptr(&table), Arg::Ptr(&out)]);
