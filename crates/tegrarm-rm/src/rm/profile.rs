@@ -121,8 +121,8 @@ fn shared_mem_size(sm_version: u32) -> u32 {
     }
 }
 
-/// The memory of a module. nvgpu does not report it, and only root can read the rate of the memory controller, so that it is told
-/// by what else belongs to the module.
+/// The memory of a module. nvgpu does not report its width and its clock, and only root can read the rate of the memory controller. They follow
+/// from other figures, which say which module it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dram {
     /// The width of the bus in bits.
