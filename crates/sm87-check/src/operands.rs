@@ -240,7 +240,7 @@ mod tests {
 
     /// The program of these words. The first has a condition that no lane needs to meet.
     fn program(words: &[Word]) -> Program {
-        Program::of(&find(&mut |n| words.get(usize::try_from(n).ok()?).copied()))
+        Program::of(&find(0, &mut |n| words.get(usize::try_from(n).ok()?).copied()))
     }
 
     const CLOCK: Word = Word::new(0x0000_0805, 0x000f_ca00_0000_5000);
@@ -285,14 +285,14 @@ mod tests {
         let always = Word::new(0x7805, 0x000f_ca00_0000_5000);
         for (first, is_read) in [(CLOCK, true), (always, false)] {
             let words = [always, first, IMAD, ISETP, EXIT];
-            let image = find(&mut |n| words.get(usize::try_from(n).ok()?).copied());
+            let image = find(0, &mut |n| words.get(usize::try_from(n).ok()?).copied());
             let program = Program::of(&image);
             let behind = |at, register| program.is_read_behind(&image, at, REGISTER as usize + register);
             assert_eq!(behind(0, 0), is_read, "a condition keeps the old R0");
             assert!(behind(1, 0) && behind(2, 0) && !behind(3, 0) && !behind(0, 3), "IMAD and ISETP read R0");
         }
         let returns = [CLOCK, Word::new(0x0000_0000_0014_7950, 0x000f_ea00_03c3_ffff)];
-        let image = find(&mut |n| returns.get(usize::try_from(n).ok()?).copied());
+        let image = find(0, &mut |n| returns.get(usize::try_from(n).ok()?).copied());
         assert!(Program::of(&image).is_read_behind(&image, 0, REGISTER as usize), "nobody knows what the caller does");
     }
 }

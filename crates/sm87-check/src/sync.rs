@@ -261,7 +261,7 @@ mod tests {
         let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
         let nop = Word::new(0x7918, 0x000f_c000_0000_0000);
         let program = [Word::new(0x0000_0010_0000_0947, 0x000f_ea00_0380_0000), exit, nop, exit];
-        let image = find(&mut |n| usize::try_from(n).ok().and_then(|n| program.get(n).copied()));
+        let image = find(0, &mut |n| usize::try_from(n).ok().and_then(|n| program.get(n).copied()));
         assert_eq!([0, 1, 2, 3].map(|to| may_reach(&image, 0, to)), [true; 4]);
         assert!(!may_reach(&image, 1, 2) && !may_reach(&image, 2, 1) && may_reach(&image, 2, 3));
     }

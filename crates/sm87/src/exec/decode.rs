@@ -1,6 +1,6 @@
 //! Finding a program by following its control flow, and decoding it. It is decoded once and kept.
 //!
-//! The cache of images serves a kernel at any address. Before an image is used, its words are compared with memory.
+//! The cache of images serves a kernel at any address, unless it calls absolute addresses. Before an image is used, its words are compared with memory.
 
 use super::alu;
 use super::chains;
@@ -8,7 +8,7 @@ use super::dispatch::lower;
 use super::env::{Env, WarpError};
 use super::image::{Fetch, Image, MOST_INSTRUCTIONS};
 use super::linear::{Makes, Part, Parts};
-use super::live::{self, Rows, Step, Touched};
+use super::live::{self, Returns, Rows, Step, Touched};
 use super::lower::{Lower, Pool, Refused};
 use super::observe::Observed;
 use super::opening;
@@ -84,20 +84,20 @@ fn key(fetch: &mut Fetch<'_>) -> u64 {
     })
 }
 
-/// Finds or makes the image of the program at an entry point.
-pub fn find(fetch: &mut Fetch<'_>) -> Arc<Image> {
+/// Finds or makes the image of the program whose entry point has the address `code`.
+pub fn find(code: u64, fetch: &mut Fetch<'_>) -> Arc<Image> {
     let key = key(fetch);
     let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
     // Launches that ran at the same time may have left several. The largest has the most of the code that is reached through pointers.
-    if let Some(image) = known.into_iter().filter(|i| i.matches(fetch)).max_by_key(|i| i.len()) {
+    if let Some(image) = known.into_iter().filter(|i| i.matches(code, fetch)).max_by_key(|i| i.len()) {
         return image;
     }
-    let image = Image::build(vec![0], fetch);
+    let image = Image::build(code, vec![0], fetch);
     cache().lock().keep(key, image)
 }
 
 /// Makes an image that also has the code at `root`. The result is `None` if that is too much code.
-pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<Arc<Image>> {
+pub(crate) fn extend(image: &Image, root: i64, code: u64, fetch: &mut Fetch<'_>) -> Option<Arc<Image>> {
     let mut roots = image.roots.clone();
     roots.push(root);
     roots.sort_unstable();
@@ -105,10 +105,10 @@ pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<
     let key = key(fetch);
     let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
     let serves = |i: &Image| i.has_roots(&roots) && i.places.cover(&image.places);
-    if let Some(larger) = known.into_iter().find(|i| serves(i) && i.matches(fetch)) {
+    if let Some(larger) = known.into_iter().find(|i| serves(i) && i.matches(code, fetch)) {
         return Some(larger);
     }
-    let larger = Image::grown(roots, &image.places, fetch);
+    let larger = Image::grown(code, roots, &image.places, fetch);
     if larger.words.len() > MOST_INSTRUCTIONS || larger.places.index(root).is_none() {
         return None;
     }
@@ -118,14 +118,14 @@ pub(crate) fn extend(image: &Image, root: i64, fetch: &mut Fetch<'_>) -> Option<
 }
 
 /// The instructions that can be reached from `roots` without knowing the value of any register.
-fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
+fn reachable(code: u64, roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
     let mut seen = BTreeSet::new();
     let mut todo = roots.to_vec();
     while let Some(mut at) = todo.pop() {
         while seen.len() < MOST_INSTRUCTIONS && seen.insert(at) {
             let Some(w) = fetch(at) else { break };
             let Some(row) = isa::lookup(w) else { break };
-            todo.extend(row.distance(w).map(|far| at + far));
+            todo.extend(row.sends_to(w, at, code));
             if row.flow.ends(w) {
                 break;
             }
@@ -136,18 +136,20 @@ fn reachable(roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
 }
 
 impl Image {
-    pub(super) fn build(roots: Vec<i64>, fetch: &mut Fetch<'_>) -> Image {
-        Image::grown(roots, &Places::default(), fetch)
+    pub(super) fn build(code: u64, roots: Vec<i64>, fetch: &mut Fetch<'_>) -> Image {
+        Image::grown(code, roots, &Places::default(), fetch)
     }
 
     /// The image of the code at `roots`, which also has all places of an earlier one, even if no code leads there any more.
-    fn grown(roots: Vec<i64>, earlier: &Places, fetch: &mut Fetch<'_>) -> Image {
-        let mut all = reachable(&roots, fetch);
+    fn grown(code: u64, roots: Vec<i64>, earlier: &Places, fetch: &mut Fetch<'_>) -> Image {
+        let mut all = reachable(code, &roots, fetch);
         all.extend(earlier.all().flatten());
         let places = Places::of(&all, MOST_INSTRUCTIONS);
-        let words = places.all().map(|place| fetch(place?).map(Word::unscheduled)).collect();
+        let words: Vec<_> = places.all().map(|place| fetch(place?).map(Word::unscheduled)).collect();
+        let is_absolute = |word: &Word| isa::lookup(*word).is_some_and(|row| row.absolute(*word).is_some());
         let mut image = Image {
             entry: places.index(0).unwrap_or(0),
+            code: words.iter().flatten().any(is_absolute).then_some(code),
             places,
             words,
             uops: Vec::new(),
@@ -157,6 +159,7 @@ impl Image {
             pool: Pool::default(),
             registers: 0,
             uniform: 0,
+            unset: Rows::default(),
             cleared: Vec::new(),
             across: Rows::default(),
             beginning: Vec::new(),
@@ -216,11 +219,12 @@ impl Image {
         let alone = |at: usize| self.watched.binary_search_by_key(&at, |watched| watched.0 as usize).is_ok();
         chains::link(&mut self.uops, &rows, &written, alone);
         self.runs = straight::find(&self.uops, &rows);
-        let live = live::read_from(&steps);
+        let live = live::read_from(&steps, Returns::Anywhere);
         self.across = live::across(&steps);
         let from = self.entry as usize;
         self.beginning = live[from..live.len().min(from + BEGINNING)].to_vec();
-        self.cleared = live::ranges(&self.read_from(self.entry), self.uniform, self.registers, |_| true);
+        self.unset = live::unset(&steps, &live, from).with(&self.across);
+        self.cleared = live::ranges(&self.unset, self.uniform, self.registers, |_| true);
         self.opening = self.openers(&words, &rows, &steps, &live);
         let is_zero = |at: usize| words[at].is_some_and(|word: Word| word.bits(32, 32) == 0);
         let live = |at: usize| live.get(at).copied().unwrap_or(Rows::ALL);
@@ -233,8 +237,8 @@ impl Image {
     /// The row of the instruction at an index, and the index to which it may send control, or [`NOWHERE`].
     fn row_and_target(&self, isa: &Isa, at: u32, word: Word) -> (Option<&'static Row>, u32) {
         let row = isa.lookup(word).map(Opcode::row);
-        let far = row.and_then(|row| row.distance(word));
-        (row, far.and_then(|far| self.places.index(self.places.place(at) + far)).unwrap_or(NOWHERE))
+        let place = row.and_then(|row| row.sends_to(word, self.places.place(at), self.code.unwrap_or(0)));
+        (row, place.and_then(|place| self.places.index(place)).unwrap_or(NOWHERE))
     }
 
     /// The rows that may be read from each instruction on before they are written, also of other lanes. Only translations ask, so it is not
@@ -252,7 +256,7 @@ impl Image {
             Step { row, word, target, touched }
         };
         let steps: Vec<_> = self.words.iter().enumerate().map(&mut step).collect();
-        live::read_from(&steps).iter().map(|rows| rows.with(&self.across)).collect()
+        live::read_from(&steps, Returns::Anywhere).iter().map(|rows| rows.with(&self.across)).collect()
     }
 
     /// The instructions that may belong to the opening.
@@ -279,10 +283,13 @@ impl Image {
     }
 
     /// Whether its words are in memory. The code of a kernel may be there twice, so what is elsewhere is compared first.
-    fn matches(&self, fetch: &mut Fetch<'_>) -> bool {
-        self.places.stretches().all(|(places, start)| {
-            places.zip(&self.words[start as usize..]).all(|(place, &word)| fetch(place).map(Word::unscheduled) == word)
-        })
+    fn matches(&self, code: u64, fetch: &mut Fetch<'_>) -> bool {
+        self.code.is_none_or(|own| own == code)
+            && self.places.stretches().all(|(places, start)| {
+                places
+                    .zip(&self.words[start as usize..])
+                    .all(|(place, &word)| fetch(place).map(Word::unscheduled) == word)
+            })
     }
 }
 

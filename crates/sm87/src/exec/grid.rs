@@ -83,7 +83,7 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
     check(launch)?;
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
     let code = &mut |n| fetch(&mut tlb, launch.code, n);
-    let image = fit(decode::find(code), launch, observers, code);
+    let image = fit(decode::find(launch.code, code), launch, observers, code);
     let launched = Launched {
         launch,
         programs: Programs::new(image.clone()),
@@ -208,7 +208,7 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<Arc<Image>, SmFault> {
     };
     let (Launched { launch, programs, observers, .. }, tlb) = (env.launched, &mut env.memory.tlb);
     let words = &mut |n| fetch(tlb, code, n);
-    let extended = |newest: &Image| Some(fit(decode::extend(newest, root, words)?, launch, observers, words));
+    let extended = |newest: &Image| Some(fit(decode::extend(newest, root, code, words)?, launch, observers, words));
     programs.with(&env.image, root, extended).ok_or_else(too_much)
 }
 

@@ -1,7 +1,7 @@
 //! A program that was decoded: micro-ops, and what is known of them. [`super::decode`] makes it and keeps it.
 //!
-//! An image does not know its address, because branches inside it are computed with indices. So it serves a kernel at any address, if
-//! the other code that it has lies as far from the kernel as before.
+//! Branches inside an image are computed with indices. So it serves a kernel at any address, if the other code that it has lies as far from the
+//! kernel as before. Only calls of absolute addresses make a difference: an image with such calls serves a kernel at one address.
 
 use super::linear::{Part, Parts};
 use super::live::Rows;
@@ -27,6 +27,8 @@ pub(super) const MOST_INSTRUCTIONS: usize = 1 << 19;
 pub struct Image {
     /// The index of the entry point.
     pub(crate) entry: u32,
+    /// The address of the entry point, if there are calls of absolute addresses.
+    pub(super) code: Option<u64>,
     /// Where its instructions are.
     pub(super) places: Places,
     /// The words without their scheduling bits. A word is `None` where nothing is mapped, and at the ends of stretches.
@@ -45,7 +47,9 @@ pub struct Image {
     pub(crate) registers: u32,
     /// The number of uniform registers that the code uses.
     pub(crate) uniform: u32,
-    /// The rows that are cleared for a new warp, because the code may read them before it writes them.
+    /// The rows that are cleared for a new warp, because the code may read them before it writes them, if functions return to places behind calls.
+    /// A function that returns elsewhere may find in other rows, which it has never written, what another warp left there.
+    pub(super) unset: Rows,
     pub(crate) cleared: Vec<Range<u16>>,
     /// The rows that lanes may read of other lanes, and those that may be read from each of the first instructions on.
     pub(super) across: Rows,
@@ -109,7 +113,7 @@ impl Image {
     /// The place to which the word of an instruction sends control, or may send it.
     pub(crate) fn sends_to(&self, at: u32) -> Option<i64> {
         let word = self.words.get(at as usize).copied().flatten()?;
-        Some(self.places.place(at) + isa::lookup(word)?.distance(word)?)
+        isa::lookup(word)?.sends_to(word, self.places.place(at), self.code.unwrap_or(0))
     }
 
     /// The index of the place to which the word of an instruction sends control, or may send it. If that place is not decoded, it is the
@@ -246,6 +250,7 @@ impl Image {
         let replace = |(at, u): (usize, &Uop)| if which(at) { Uop { run: instead, ..*u } } else { *u };
         Image {
             entry: self.entry,
+            code: self.code,
             places: self.places.clone(),
             words: self.words.clone(),
             uops: self.uops.iter().enumerate().map(replace).collect(),
@@ -255,6 +260,7 @@ impl Image {
             pool: self.pool.clone(),
             registers: self.registers,
             uniform: self.uniform,
+            unset: self.unset,
             cleared: self.cleared.clone(),
             across: self.across,
             beginning: self.beginning.clone(),

@@ -116,15 +116,29 @@ pub(crate) struct Step<'a> {
     pub touched: Touched,
 }
 
+/// Where functions return to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Returns {
+    /// Anywhere, which may read everything. Nothing goes wrong if they do so.
+    Anywhere,
+    /// To the instructions behind calls, as those do that compilers make.
+    BehindCalls,
+}
+
 /// The rows that may be read from each instruction on before they are written. Behind the last one, code follows that is not known.
-pub(crate) fn read_from(steps: &[Step<'_>]) -> Vec<Rows> {
+pub(crate) fn read_from(steps: &[Step<'_>], returns: Returns) -> Vec<Rows> {
     let mut live = vec![Rows::default(); steps.len()];
     let at = |live: &[Rows], at: u32| live.get(at as usize).copied().unwrap_or(Rows::ALL);
+    let calls =
+        || (1..).zip(steps).filter(|(_, step)| matches!(step.row, Some(row) if matches!(row.flow, Flow::Call(_))));
+    let behind: Vec<u32> = calls().map(|(behind, _)| behind).collect();
+    let known = returns == Returns::BehindCalls && !behind.is_empty();
     let mut changed = true;
     while changed {
         changed = false;
+        let returned = known.then(|| behind.iter().fold(Rows::default(), |all, to| all.with(&at(&live, *to))));
         for (here, step) in steps.iter().enumerate().rev() {
-            let behind = follows(step, here as u32, |there| at(&live, there));
+            let behind = follows(step, here as u32, returned.as_ref(), |there| at(&live, there));
             let now = behind.without(&step.touched.overwrites).with(&step.touched.reads);
             changed |= now != live[here];
             live[here] = now;
@@ -133,19 +147,30 @@ pub(crate) fn read_from(steps: &[Step<'_>]) -> Vec<Rows> {
     live
 }
 
+/// The rows that may be read from an instruction on before they are written, if functions return behind calls. `live` is what may be read if they
+/// return anywhere.
+pub(crate) fn unset(steps: &[Step<'_>], live: &[Rows], at: usize) -> Rows {
+    let returns = |step: &Step<'_>| matches!(step.row, Some(row) if row.flow == Flow::Ends(End::Return));
+    let known = steps.iter().any(returns).then(|| read_from(steps, Returns::BehindCalls));
+    known.as_deref().unwrap_or(live).get(at).copied().unwrap_or(Rows::ALL)
+}
+
 /// The rows that lanes may read of other lanes.
 pub(crate) fn across(steps: &[Step<'_>]) -> Rows {
     let across = steps.iter().filter(|step| step.touched.across);
     across.fold(Rows::default(), |all, step| all.with(&step.touched.reads))
 }
 
-/// What may be read behind an instruction. Calls, returns and jumps to addresses in registers lead to code that may read everything.
-fn follows(step: &Step<'_>, here: u32, live: impl Fn(u32) -> Rows) -> Rows {
+/// What may be read behind an instruction. Jumps and calls to addresses in registers lead to code that may read everything, and so do other calls, and
+/// returns, if it is not known what may be read where functions have `returned`.
+fn follows(step: &Step<'_>, here: u32, returned: Option<&Rows>, live: impl Fn(u32) -> Rows) -> Rows {
     let Some(row) = step.row else { return Rows::ALL };
     let next = if row.flow.ends(step.word) { Rows::default() } else { live(here + 1) };
     match row.flow {
         Flow::Next | Flow::Ends(End::Exit) => next,
-        Flow::Ends(End::Return | End::Indirect) | Flow::Call(_) => Rows::ALL,
+        Flow::Ends(End::Return) => next.with(returned.unwrap_or(&Rows::ALL)),
+        Flow::Call(_) if returned.is_some() => next.with(&live(step.target)),
+        Flow::Ends(End::Indirect) | Flow::Call(_) => Rows::ALL,
         Flow::Jump(_) | Flow::Conditional(_) | Flow::Meets(_) => next.with(&live(step.target)),
     }
 }
@@ -189,13 +214,16 @@ mod tests {
     const BRANCH: Word = Word::new(0x0000_0010_0000_0947, 0x000f_ea00_0380_0000);
     /// CALL.REL.NOINC, to the next instruction.
     const CALL: Word = Word::new(0x0000_0000_0000_7944, 0x000f_ea00_03c0_0000);
+    /// The same to the third instruction behind it, and RET.ABS.NODEC R20.
+    const CALL_THIRD: Word = Word::new(0x0000_0020_0000_7944, 0x000f_ea00_03c0_0000);
+    const RETURN: Word = Word::new(0x1400_7950, 0x000f_ea00_03e0_0000);
     /// SHFL.DOWN PT, R9, R7, 0x9, 0x1f.
     const SHUFFLE: Word = Word::new(0x0920_1f00_0709_7f89, 0x000f_6200_000e_0000);
     /// S2R R7, SR_TID.X.
     const THREAD: Word = Word::new(0x0000_0000_0007_7919, 0x000e_2400_0000_2100);
 
     fn image(words: &[Word]) -> Image {
-        Image::build(vec![0], &mut |n| usize::try_from(n).ok().and_then(|n| words.get(n).copied()))
+        Image::build(0, vec![0], &mut |n| usize::try_from(n).ok().and_then(|n| words.get(n).copied()))
     }
 
     /// The numbers of the registers that are cleared.
@@ -229,6 +257,22 @@ mod tests {
     fn what_other_lanes_read_is_always_cleared() {
         assert_eq!(isa::lookup(SHUFFLE).map(|row| row.name), Some("SHFL"));
         assert_eq!(cleared(&[MOVE, SHUFFLE, EXIT]), [7]);
+    }
+
+    #[test]
+    fn functions_return_behind_calls() {
+        for (words, want) in [
+            (&[MOVE, CALL_THIRD, ADD, EXIT, RETURN][..], &[20, 21][..]),
+            (&[EXIT, CALL_THIRD, ADD, EXIT, RETURN], &[]),
+            (&[COMPARE, CALL_THIRD, ADD, EXIT, RETURN], &[4, 7, 20, 21]),
+            (&[COMPARE, CALL_THIRD, ADD, EXIT, MOVE, RETURN], &[4, 7, 20, 21]),
+            (&[MOVE, CALL_THIRD, ADD, EXIT, ADD_ZEROTH, RETURN], &[0, 20, 21]),
+        ] {
+            assert_eq!(cleared(words), want, "{words:?}");
+            let kept = image(words).read_from(1);
+            let all = |registers: std::ops::Range<usize>| registers.clone().all(|n| kept.has(REGISTER as usize + n));
+            assert!(words[0] == EXIT || all(0..22), "but a function may return elsewhere");
+        }
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub(crate) struct Opening {
     exits: bool,
     preds: [u32; pred::COUNT],
     rows: Vec<(usize, Row)>,
-    /// The rows that may be read before they are written.
+    /// The rows that are zero, of those that may be read before they are written.
     pub cleared: Vec<Range<u16>>,
     /// The number of instructions, and how many of them a lane executes.
     issued: u32,
@@ -416,9 +416,7 @@ impl Finder<'_, '_> {
         uops.reverse();
         let opcodes: Vec<_> = uops.iter().map(|u| image.row(u.at)).collect();
         let runs = straight::find(&uops, &opcodes);
-        let rows: Vec<_> = template.rows.iter().filter(|(row, _)| live.has(*row)).copied().collect();
-        let put = |row: usize| rows.iter().any(|(there, _)| *there == row);
-        let cleared = live::ranges(&live, image.uniform, image.registers, |row| !put(row));
+        let (rows, cleared) = template.needed(image, &live);
         let [issued, executed] = [template.issued, template.executed].map(|n| n + count + u32::from(exits));
         Opening { uops, runs, end, exits, preds: template.preds, rows, cleared, issued, executed }
     }

@@ -7,7 +7,7 @@
 use super::env::Env;
 use super::image::Image;
 use super::interp::{self, Stop};
-use super::live;
+use super::live::{self, Rows};
 use super::rows::{self, Row, pred};
 use super::warp::Warp;
 use std::ops::Range;
@@ -24,10 +24,10 @@ const FILLED: [u32; 2] = [0x5a5a_0001, 0xa5a5_0002];
 pub(crate) struct Template {
     pub(super) pc: u32,
     pub(super) preds: [u32; pred::COUNT],
-    /// The rows that the first instructions write, and those of them that others may read.
+    /// The rows that the first instructions write, and those of them that others may read and that are not zero.
     pub(super) rows: Vec<(usize, Row)>,
     read: Vec<(usize, Row)>,
-    /// The rows that the instructions behind the first ones may read before they write them.
+    /// The rows that are zero, of those that the instructions behind the first ones may read before they write them.
     pub cleared: Vec<Range<u16>>,
     /// The number of instructions, and how many of them a lane executes.
     pub(super) issued: u32,
@@ -48,11 +48,18 @@ impl Template {
         let written = |row: &usize| rows[*row].0 != [FILLED[0]; 32] || others[*row].0 != [FILLED[1]; 32];
         let used = rows::used(image.uniform, image.registers);
         template.rows = used.filter(written).map(|row| (row, rows[row])).collect();
-        let overwritten = |row: usize| template.rows.iter().any(|(written, _)| *written == row);
-        let wanted = image.read_from(template.pc);
-        template.cleared = live::ranges(&wanted, image.uniform, image.registers, |row| !overwritten(row));
-        template.read = template.rows.iter().filter(|(row, _)| wanted.has(*row)).copied().collect();
+        (template.read, template.cleared) = template.needed(image, &image.read_from(template.pc));
         Some(template)
+    }
+
+    /// Of these rows, those to which a warp needs what the first instructions write, and those that have to be zero.
+    pub(super) fn needed(&self, image: &Image, rows: &Rows) -> (Vec<(usize, Row)>, Vec<Range<u16>>) {
+        let is_zero = |row: usize| match self.rows.iter().find(|(written, _)| *written == row) {
+            Some((_, row)) => row.0 == Row::ZERO.0,
+            None => image.unset.has(row),
+        };
+        let put = self.rows.iter().filter(|(row, _)| rows.has(*row) && !is_zero(*row)).copied().collect();
+        (put, live::ranges(rows, image.uniform, image.registers, is_zero))
     }
 
     /// Puts a warp that has just begun behind the first instructions.

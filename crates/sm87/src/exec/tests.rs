@@ -317,7 +317,7 @@ mod runs {
     /// The runs of a program, which ends after these instructions.
     fn runs(program: &[Word]) -> Vec<Run> {
         let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
-        let image = Image::build(vec![0], &mut |n| program.get(n as usize).copied().or((n < 64).then_some(exit)));
+        let image = Image::build(0, vec![0], &mut |n| program.get(n as usize).copied().or((n < 64).then_some(exit)));
         image.runs[..program.len()].to_vec()
     }
 

@@ -75,6 +75,8 @@ const TRUE: u32 = 7;
 
 /// The number of the destination register, and that of RZ. The number of the special register that is read.
 const DESTINATION: Bits = Bits::new(16, 8);
+/// A quarter of the absolute address of a CALL.
+const ABSOLUTE: Bits = Bits::new(34, 48);
 const ZERO_REGISTER: u32 = 255;
 const SPECIAL_REGISTER: Bits = Bits::new(72, 8);
 
@@ -94,8 +96,8 @@ const fn has_destination(mut text: &'static str) -> bool {
 pub enum Notes {
     /// The launch needs to know nothing.
     None,
-    /// The program reads what an atomic found, which depends on the order of CTAs. Or it calls code that is not known
-    /// before the launch and may do the same.
+    /// The program reads what an atomic found, which depends on the order of CTAs. Or it calls code whose address is in a register, which is
+    /// not known before the launch and may do the same.
     Ordered,
     /// The instruction reads a special register. The value of a clock depends on which CTAs took turns.
     Special,
@@ -180,6 +182,17 @@ impl Row {
     pub fn distance(&self, word: Word) -> Option<i64> {
         let offset = 4 * self.flow.offset()?.signed(word);
         (offset % 16 == 0).then_some(1 + offset / 16)
+    }
+
+    /// The absolute address to which the instruction `word` sends control, if it tells one.
+    pub fn absolute(&self, word: Word) -> Option<u64> {
+        (self.op == Op::CallAbsolute).then(|| (4 * ABSOLUTE.signed(word)) as u64)
+    }
+
+    /// The place to which the instruction `word` at a place sends control or may send it. Places are so many instructions from the address `code`.
+    pub fn sends_to(&self, word: Word, at: i64, code: u64) -> Option<i64> {
+        let by_address = || self.absolute(word).map(|va| va.wrapping_sub(code) as i64).filter(|far| far % 16 == 0);
+        self.distance(word).map(|far| at + far).or_else(|| Some(by_address()? / 16))
     }
 
     /// The 12-bit opcodes that this row describes.

@@ -187,7 +187,7 @@ pub static ROWS: &[Row] = rows! {
     0x141 [4] "BSYNC" Bsync "BSYNC{p87!} B{16:4}" [] CONTROL.sources(0, 0, 0);
     0x142 [4] "BREAK" Break "BREAK{p87!} B{16:4}" [] CONTROL;
     0x143 [1] "CALL" CallAbsoluteRegister "CALL.ABS{86.NOINC} {R24}{displacement}" [CLEAR] CONTROL.sources(2, 1, 1), flow = Flow::Call(None), notes = Notes::Ordered;
-    0x143 [4] "CALL" CallAbsolute "CALL.ABS{86.NOINC} {absolute}" [CLEAR] CONTROL, flow = Flow::Call(None), notes = Notes::Ordered;
+    0x143 [4] "CALL" CallAbsolute "CALL.ABS{86.NOINC} {absolute}" [CLEAR] CONTROL, flow = Flow::Call(None);
     0x144 [1] "CALL" CallRegister "CALL.REL{86.NOINC} {R24} {behind}" [CLEAR] CONTROL.sources(2, 1, 1), flow = Flow::Call(None), notes = Notes::Ordered;
     0x144 [4] "CALL" Call "CALL.REL{86.NOINC} {target}" [CLEAR] CONTROL, flow = Flow::Call(Some(OFFSET));
     0x145 [4] "BSSY" Bssy "BSSY{p87!} B{16:4}, {target}" [] CONTROL.sources(0, 0, 0), flow = Flow::Meets(OFFSET_30);

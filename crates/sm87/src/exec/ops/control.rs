@@ -131,6 +131,15 @@ const JUMP: u8 = 0;
 const CALL: u8 = 1;
 const RETURN: u8 = 2;
 
+/// Those of some lanes whose pair of registers holds what that of the first of them does.
+fn lanes_at(w: &Warp, pair: Src, of: u32) -> u32 {
+    let first = of.trailing_zeros() as usize & 31;
+    let [low, high] = [pair, pair.plus(1)].map(|s| w.lanes_of(s));
+    // All lanes are compared, because the host does that in a few instructions.
+    let is_there = |lane: usize| low[lane] == low[first] && high[lane] == high[first];
+    of & (0..32).fold(0, |there, lane| there | u32::from(is_there(lane)) << lane)
+}
+
 /// Lanes jump, each to its own address: the register pair plus an offset.
 fn indirect<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, base: u64) -> Flow {
     let mut left = exec & w.pred(u.ps);
@@ -153,7 +162,7 @@ fn indirect<const PURPOSE: u8>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u
             env.outcome.extend = va;
             return Flow::Extend;
         };
-        let here = lanes(left).filter(|&l| offset.wrapping_add(w.get64(u.a, l)) == va).fold(0, |m, l| m | 1 << l);
+        let here = lanes_at(w, u.a, left);
         groups[count] = (here, target);
         count += 1;
         left &= !here;
@@ -191,9 +200,12 @@ fn indirect_lower<const PURPOSE: u8>(l: &mut Lower<'_>, a: Src, is_absolute: boo
     Uop { a, imm: offset as u32, mods: (offset >> 32) as u32, ps: l.ps(), ..l.uop(run) }
 }
 
-/// CALL of an absolute address.
+/// CALL of an absolute address. Only one that is not aligned is not known before the launch.
 pub(crate) fn call_absolute(l: &mut Lower<'_>) -> Result<Uop, Refused> {
-    Ok(indirect_lower::<CALL>(l, Src::reg(255), true))
+    if l.target == NOWHERE {
+        return Ok(indirect_lower::<CALL>(l, Src::reg(255), true));
+    }
+    Ok(Uop { imm: l.target, ps: l.ps(), ..l.uop(Handlers::all(call_relative)) })
 }
 
 /// CALL of an address that is a register plus an offset.

@@ -11,33 +11,36 @@ fn exits(program: u64) -> impl FnMut(i64) -> Option<Word> {
 #[test]
 fn an_extended_image_takes_the_place_of_the_one_it_extends() {
     let code = &mut exits(0x9_1111_0000);
-    let mut image = find(code);
+    let mut image = find(0, code);
     for root in 1..100 {
-        image = extend(&image, 16 * root, code).expect("within reach");
+        image = extend(&image, 16 * root, 0, code).expect("within reach");
     }
     let key = key(code);
     let known = cache().lock().images.get(&key).cloned().unwrap_or_default();
     assert!(known.len() == 1 && Arc::ptr_eq(&known[0], &image), "{known:?}");
-    assert!(Arc::ptr_eq(&find(code), &image), "and serves the program from now on");
+    assert!(Arc::ptr_eq(&find(0, code), &image), "and serves the program from now on");
 }
 
 #[test]
 fn ctas_that_extend_an_image_at_once_get_the_same_one() {
     let code = &mut exits(0x9_2222_0000);
-    let first = find(code);
-    let one = extend(&first, 160, code).expect("within reach");
-    assert!(Arc::ptr_eq(&one, &extend(&first, 160, code).expect("within reach")), "the second finds that of the first");
-    let two = extend(&one, 320, code).expect("within reach");
+    let first = find(0, code);
+    let one = extend(&first, 160, 0, code).expect("within reach");
+    assert!(
+        Arc::ptr_eq(&one, &extend(&first, 160, 0, code).expect("within reach")),
+        "the second finds that of the first"
+    );
+    let two = extend(&one, 320, 0, code).expect("within reach");
     // Another launch has got there in the other order.
-    let other = extend(&extend(&first, 320, code).expect("within reach"), 160, code).expect("within reach");
+    let other = extend(&extend(&first, 320, 0, code).expect("within reach"), 160, 0, code).expect("within reach");
     assert!(Arc::ptr_eq(&two, &other));
-    assert!(Arc::ptr_eq(&find(code), &two), "the next launch begins with the largest");
+    assert!(Arc::ptr_eq(&find(0, code), &two), "the next launch begins with the largest");
 }
 
 #[test]
 fn the_cache_counts_what_it_keeps() {
     let mut cache = Cache::new(1000);
-    let image = |last: i64| Image::build(vec![0, last], &mut exits(0));
+    let image = |last: i64| Image::build(0, vec![0, last], &mut exits(0));
     cache.keep(1, image(9));
     cache.keep(2, image(19));
     assert_eq!(cache.instructions, 11 + 21, "with the end of each");
@@ -56,17 +59,17 @@ fn the_cache_counts_what_it_keeps() {
 fn a_program_has_a_most_of_instructions() {
     // MOV without an end.
     let code = &mut |_: i64| Some(Word::new(0x9333_0000_0007_7802, 0x000f_e400_0000_0f00));
-    let image = find(&mut |n| (n < 8).then(|| code(n)).flatten());
+    let image = find(0, &mut |n| (n < 8).then(|| code(n)).flatten());
     assert_eq!(image.len(), 10, "eight words, one that is not there, and the end");
-    assert!(extend(&image, 9, &mut |n| (n < 1 << 20).then(|| code(n)).flatten()).is_none());
+    assert!(extend(&image, 9, 0, &mut |n| (n < 1 << 20).then(|| code(n)).flatten()).is_none());
 }
 
 #[test]
 fn code_that_is_no_longer_there_keeps_its_place() {
     let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
     let nop = Word::new(0x7918, 0x000f_c000_0000_0000);
-    let first = Image::build(vec![0], &mut |n| (n >= 0).then_some(if n == 20 { exit } else { nop }));
-    let then = extend(&first, 1 << 30, &mut |n| (n == 0 || n == 1 << 30).then_some(exit)).expect("few instructions");
+    let first = Image::build(0, vec![0], &mut |n| (n >= 0).then_some(if n == 20 { exit } else { nop }));
+    let then = extend(&first, 1 << 30, 0, &mut |n| (n == 0 || n == 1 << 30).then_some(exit)).expect("few instructions");
     assert!(then.places.cover(&first.places) && then.words[20].is_none() && then.row(then.entry).is_some());
 }
 
@@ -85,7 +88,7 @@ fn runs_end_where_something_else_begins() {
     let exit = Word::new(0x794d, 0x000f_ea00_0380_0000);
     let mov = Word::new(0x0000_0005_0002_7202, 0x000f_e200_0000_0f00);
     let program = [multiply(0), multiply(0), mov, multiply(0), multiply(1 << 12), multiply(0), exit];
-    let image = Image::build(vec![0], &mut |n| program.get(n as usize).copied());
+    let image = Image::build(0, vec![0], &mut |n| program.get(n as usize).copied());
     let found = lengths(&image);
     assert_eq!(found[..7], [(6, 2), (5, 1), (4, 0), (3, 1), (2, 0), (1, 1), (0, 0)]);
     assert!(found[7..].iter().all(|&run| run == (0, 0)), "nothing is known behind the end");
@@ -117,7 +120,7 @@ fn plain(d: u64, offset: i64) -> Word {
 
 /// For each instruction, how far it is from the first load of its chain, and how many are executed together.
 fn links(program: &[Word]) -> Vec<(u16, u8)> {
-    let image = Image::build(vec![0], &mut |n| program.get(n as usize).copied());
+    let image = Image::build(0, vec![0], &mut |n| program.get(n as usize).copied());
     let uops = &image.uops[..program.len()];
     uops.iter().zip(&image.runs).map(|(u, run)| (u.aux, run.loading)).collect()
 }
@@ -156,4 +159,22 @@ fn guarded_loads_are_of_the_chain_but_executed_by_themselves() {
     let guarded = |d, offset| load(d, offset, 0x7000, 0); // @P0
     let found = links(&[plain(5, 0), guarded(10, 4), guarded(11, 8), plain(6, 12), EXIT]);
     assert_eq!(found[..4], [(0, 1), (1, 0), (2, 0), (3, 1)]);
+}
+
+#[test]
+fn calls_of_absolute_addresses_lead_to_code_that_is_known() {
+    const CODE: u64 = 0x4_0000_0000;
+    // CALL.ABS to the eighth instruction, EXIT; RET.ABS.NODEC R20.
+    let call = Word::new((CODE + 8 * 16) << 32 | 0x7943, (CODE + 8 * 16) >> 32 | 0x000f_ea00_03c0_0000);
+    let (exit, back) = (Word::new(0x794d, 0x000f_ea00_0380_0000), Word::new(0x1400_7950, 0x000f_ea00_03e0_0000));
+    let fetch =
+        &mut |n: i64| [(0, call), (1, exit), (8, back)].into_iter().find(|(at, _)| *at == n).map(|(_, word)| word);
+    let image = find(CODE, fetch);
+    assert_eq!((image.jumps_to(0), image.name(8), image.ordered), (Some(8), "RET", false));
+    assert!(image.targets().contains(&8), "control enters there");
+    assert!(Arc::ptr_eq(&find(CODE, fetch), &image));
+    let elsewhere = find(CODE + 16, fetch);
+    assert_eq!(elsewhere.jumps_to(0), Some(7), "the address is the same, and the kernel lies behind where it was");
+    assert!(Arc::ptr_eq(&find(CODE, fetch), &image) && Arc::ptr_eq(&find(CODE + 16, fetch), &elsewhere));
+    assert_eq!(find(CODE + 8, fetch).jumps_to(0), None, "there is no instruction at that distance");
 }

@@ -72,7 +72,7 @@ impl CtaObserver for &Counts {
 
 #[test]
 fn without_an_observer_a_launch_executes_the_program_as_everybody_does() {
-    let (launch, counts, image) = (launch(), Counts::default(), decode::find(&mut load));
+    let (launch, counts, image) = (launch(), Counts::default(), decode::find(0, &mut load));
     let alone = fit(image.clone(), &launch, &[], &mut load);
     assert!(Arc::ptr_eq(&alone, &image), "there is no copy of it in which anybody looks");
     let looked_at = fit(image.clone(), &launch, &[&counts], &mut load);
@@ -106,7 +106,7 @@ fn loaded(program: &[Word]) -> Launch {
 #[test]
 fn every_observer_sees_an_instruction_that_it_chose_once() {
     let (first, second) = (Counts::default(), Counts::default());
-    let image = fit(decode::find(&mut load), &launch(), &[&first, &second], &mut load);
+    let image = fit(decode::find(0, &mut load), &launch(), &[&first, &second], &mut load);
     let launch = loaded(&[0, 1].map(|n| load(n).expect("it has two instructions")));
     run(&launch, &[&first, &second]).expect("no fault");
     let seen = [&first, &second].map(|counts| counts.steps.load(Ordering::Relaxed));
@@ -154,8 +154,9 @@ fn clocks_behind_a_pointer_count_for_the_launch() {
 fn the_next_launch_knows_what_a_cta_took_with_the_code_behind_a_pointer() {
     let program = sleeps_behind_a_pointer(0x5555);
     run(&loaded(&program), &[]).expect("no fault");
-    let image =
-        decode::find(&mut |n| usize::try_from(n).ok().and_then(|n| program.get(n).copied()).or(Some(Word::default())));
+    let image = decode::find(0, &mut |n| {
+        usize::try_from(n).ok().and_then(|n| program.get(n).copied()).or(Some(Word::default()))
+    });
     assert_eq!(image.len(), 81, "it has the code behind the pointer, and an end");
     let weight = image.weight.load(Ordering::Relaxed);
     assert!(weight >= 70, "its only CTA executed 70 instructions: {weight}");
