@@ -1,20 +1,28 @@
-//! Chains: loads with one address register, between which no instruction writes that register. They are all from global memory, or all from
-//! shared memory.
+//! Chains: loads with one address register, between which no instruction writes that register. They are all from global memory, all from
+//! shared memory, or all from one constant bank.
 //!
 //! The lanes of such loads lie in the same way. Their addresses differ from those of the first load only by the difference of
 //! the offsets in the instructions. So [`super::known::Known`] keeps what the first load from global memory finds out, and all loads of a chain
 //! have one window ([`super::windows`]).
 
 use super::rows::{Pred, Src};
-use super::uop::Uop;
-use crate::isa::Row as Opcode;
+use super::uop::{UNIFORM, Uop};
 use crate::isa::memory::{Access, Space};
+use crate::isa::{Op, Row as Opcode};
 use std::ops::Range;
+
+/// What loads read. The bank is one of the modifiers of a load.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Global,
+    Shared,
+    Bank,
+}
 
 /// The first load of a chain, and what the others have in common with it.
 #[derive(Clone, Copy)]
 struct Chain {
-    space: Space,
+    source: Source,
     first: usize,
     a: Src,
     c: Src,
@@ -32,10 +40,16 @@ impl Chain {
     }
 }
 
-/// The memory of a load that can be in a chain, because every lane that executes it reads memory.
-fn loads(u: &Uop, row: &Opcode) -> Option<Space> {
-    let space = row.effects.memory().filter(|memory| memory.access == Access::Load && u.ps == Pred::TRUE)?.space;
-    matches!(space, Space::Global | Space::Shared).then_some(space)
+/// What a load reads that can be in a chain, because every lane that executes it reads memory.
+fn loads(u: &Uop, row: &Opcode) -> Option<Source> {
+    if row.op == Op::Ldc {
+        return Some(Source::Bank);
+    }
+    match row.effects.memory().filter(|memory| memory.access == Access::Load && u.ps == Pred::TRUE)?.space {
+        Space::Global => Some(Source::Global),
+        Space::Shared => Some(Source::Shared),
+        _ => None,
+    }
 }
 
 /// Links the loads of a program: `aux` of each becomes its distance from the first load of its chain. `written` are the
@@ -52,11 +66,12 @@ pub(crate) fn link(
             chains.clear();
             continue;
         };
-        if let Some(space) = loads(u, row).filter(|_| !alone(at)) {
-            let known = chains.iter().find(|k| (k.space, k.a, k.c, k.mods) == (space, u.a, u.c, u.mods));
-            match known.and_then(|k| u16::try_from(at - k.first).ok()) {
+        if let Some(source) = loads(u, row).filter(|_| !alone(at)) {
+            let known = chains.iter().find(|k| (k.source, k.a, k.c, k.mods) == (source, u.a, u.c, u.mods));
+            let distance = known.and_then(|k| u16::try_from(at - k.first).ok());
+            match distance.filter(|distance| distance & UNIFORM == 0) {
                 Some(distance) => u.aux = distance,
-                None => chains.push(Chain { space, first: at, a: u.a, c: u.c, mods: u.mods }),
+                None => chains.push(Chain { source, first: at, a: u.a, c: u.c, mods: u.mods }),
             }
         }
         chains.retain(|k| !k.reads(&written[at]));

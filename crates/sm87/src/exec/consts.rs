@@ -6,6 +6,8 @@ use crate::launch::{ConstantBank, Launch};
 
 /// The most bytes that a bank can have.
 const BANK: u32 = 64 << 10;
+/// The words behind those of a bank, which are zero: whoever loads a whole vector may read them, though nobody uses what it finds there.
+const BEHIND: usize = 16;
 
 /// The contents of the banks when the launch began, whatever the program reads of them: it may reach code that nobody knew before
 /// the launch, and that reads other words or with an index.
@@ -16,8 +18,19 @@ pub(crate) struct Banks {
 impl Banks {
     /// Reads all banks of a launch.
     pub(crate) fn read(launch: &Launch, tlb: &mut Tlb<'_>) -> Banks {
-        let mut words = |bank: ConstantBank| read_words(tlb, bank.va, bank.size.min(BANK));
+        let mut words = |bank: ConstantBank| {
+            let mut words = read_words(tlb, bank.va, bank.size.min(BANK));
+            words.extend([0; BEHIND]);
+            words
+        };
         Banks { words: launch.banks.map(|bank| bank.map(&mut words).unwrap_or_default()) }
+    }
+
+    /// The words of a bank, and how many bytes from its beginning on a vector may be loaded from. There are fewer words.
+    #[inline(always)]
+    pub(crate) fn bank(&self, bank: u8) -> (&[u32], i64) {
+        let words = self.words.get(usize::from(bank)).map_or(&[][..], |words| words);
+        (&words[..words.len().saturating_sub(BEHIND)], size_of_val(words) as i64)
     }
 
     /// The word at a byte offset. It is zero beyond the end of the bank.

@@ -165,17 +165,16 @@ impl<'a> Recorder<'a> {
         if p.invert != 0 { lanes.not() } else { lanes }
     }
 
-    /// Loads a word of each lane. Its address registers are those that the lanes have when the stretch begins, so no instruction of it may write
-    /// them.
+    /// Loads a word of each lane, also of those for which the guard is false. Its address registers are those that the lanes have when the stretch
+    /// begins, so no instruction of it may write them.
     pub(crate) fn load(&mut self, u: &Uop, space: Space) {
         let chain = u.at - u32::from(u.aux);
         let at = Group { number: 0, chain, a: u.a, c: u.c, space, offset: u.imm, lowest: 0, highest: 0 };
         let known = |s: Src| s.space() == 0 && !graph(|graph| graph.writes_row(s.own() as u32));
         let pair = at.space == Space::Pairs;
         let fixed =
-            known(at.a) && known(at.c) && (!pair || known(at.a.plus(1))) && (at.is_shared() || known(at.c.plus(1)));
-        let refused = self.guard.is_some() || u.ps != Pred::TRUE || !fixed;
-        self.everywhere = false;
+            known(at.a) && known(at.c) && (!pair || known(at.a.plus(1))) && (!at.is_global() || known(at.c.plus(1)));
+        let refused = u.ps != Pred::TRUE || !fixed;
         match self.groups.as_mut().filter(|_| !refused).and_then(|groups| groups.window(at)) {
             Some((window, bytes)) => {
                 self.set_row(u.d, Recorded(graph(|graph| graph.loaded(window, bytes))));

@@ -94,6 +94,8 @@ pub(crate) enum Space {
     Words,
     /// Shared memory, with registers that are shifted to the left by so many bits.
     Shared(u8),
+    /// A constant bank.
+    Bank(u8),
 }
 
 /// Loads of words of one [chain](super::chains), with their address registers: that of the lanes (`a`) and a uniform one (`c`). The offset is that of
@@ -120,8 +122,8 @@ impl Group {
     }
 
     #[inline(always)]
-    pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.space, Space::Shared(_))
+    pub(crate) fn is_global(&self) -> bool {
+        matches!(self.space, Space::Pairs | Space::Words)
     }
 
     /// By how many bits the registers of the lanes are shifted.

@@ -12,7 +12,7 @@ use super::rows::Pred;
 use super::runs::{Group, Run, Step, Stretch};
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
-use super::windows;
+use super::windows::{self, Memories};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -172,12 +172,13 @@ impl Stretches {
 unsafe fn execute(w: &mut Warp, env: &mut Env<'_>, u: &Uop, active: u32) -> Flow {
     let Some(by) = env.image.translated() else { return Flow::Next };
     let Memory { known, tlb, shared, .. } = &mut env.memory;
+    let memories = Memories { tlb, shared, banks: &env.launched.banks };
     let (stretch, room) = (&by.stretches[u.imm as usize], w.switch_at.saturating_sub(u.at));
     // SAFETY: the conditions are those of this function, and `find` has found what the windows lead to.
     let (idle, length) = unsafe {
         if active == u32::MAX
             && stretch.length <= room
-            && let Some(windows) = windows::find(&mut known.windows, w, tlb, shared, stretch)
+            && let Some(windows) = windows::find(&mut known.windows, w, memories, stretch)
         {
             (stretch.code.load(w.own(), w.constants(), w.preds.as_mut_ptr(), windows), stretch.length)
         } else if let Some(piece) = stretch.piece.map(|n| &by.pieces[n]).filter(|piece| piece.length <= room) {

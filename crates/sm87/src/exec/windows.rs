@@ -6,6 +6,7 @@
 //! instructions, and says what is wrong.
 #![allow(unsafe_code)]
 
+use super::consts::Banks;
 use super::host::wide;
 use super::mem::{Shared, Tlb};
 use super::runs::{Group, Space, Stretch, WINDOWS};
@@ -17,6 +18,13 @@ use tegra_mm::Access;
 /// After so many failures in a row, a window is not looked for as many times as [`REST`].
 const FAILURES: u8 = 4;
 const REST: u8 = 200;
+
+/// The memory that loads read.
+pub(crate) struct Memories<'m, 't> {
+    pub tlb: &'m mut Tlb<'t>,
+    pub shared: &'m mut Shared,
+    pub banks: &'m Banks,
+}
 
 /// How the lanes of a group of loads lay, and where that was.
 #[derive(Clone)]
@@ -86,12 +94,13 @@ impl Seen {
 
     /// Where the word of the first lane is, if the lanes lie as those that were seen, and the words and windows are in memory.
     #[inline(always)]
-    fn again<V: Simd>(&mut self, w: &Warp, group: &Group, tlb: &mut Tlb<'_>, shared: &mut Shared) -> Option<*const u8> {
+    fn again<V: Simd>(&mut self, w: &Warp, group: &Group, of: &mut Memories<'_, '_>) -> Option<*const u8> {
         match group.space {
-            Space::Shared(0) if self.is_of::<V, false, false>(w, group) => self.in_shared(w, group, shared),
-            Space::Shared(1..) if self.is_of::<V, true, false>(w, group) => self.in_shared(w, group, shared),
-            Space::Pairs if self.is_of::<V, false, true>(w, group) => self.in_global(w, group, tlb),
-            Space::Words if self.is_of::<V, false, false>(w, group) => self.in_global(w, group, tlb),
+            Space::Shared(0) if self.is_of::<V, false, false>(w, group) => self.in_shared(w, group, of.shared),
+            Space::Shared(1..) if self.is_of::<V, true, false>(w, group) => self.in_shared(w, group, of.shared),
+            Space::Pairs if self.is_of::<V, false, true>(w, group) => self.in_global(w, group, of.tlb),
+            Space::Words if self.is_of::<V, false, false>(w, group) => self.in_global(w, group, of.tlb),
+            Space::Bank(bank) if self.is_of::<V, false, false>(w, group) => self.in_bank(w, group, of.banks.bank(bank)),
             _ => None,
         }
     }
@@ -124,6 +133,16 @@ impl Seen {
     }
 
     #[inline(always)]
+    fn in_bank(&self, w: &Warp, group: &Group, (words, readable): (&[u32], i64)) -> Option<*const u8> {
+        let (shape, at) = (&self.shape, w.get(group.a, 0).wrapping_add(group.offset));
+        let first = i64::from(at);
+        let (lowest, highest) = (first + i64::from(group.lowest), first + i64::from(group.highest));
+        let inside = lowest + self.least >= 0 && highest + self.most + 4 <= size_of_val(words) as i64;
+        let reads = lowest + shape.begin >= 0 && highest + shape.end <= readable;
+        (inside && reads && at & 3 == 0).then(|| words.as_ptr().cast::<u8>().wrapping_add(at as usize))
+    }
+
+    #[inline(always)]
     fn in_global(&mut self, w: &Warp, group: &Group, tlb: &mut Tlb<'_>) -> Option<*const u8> {
         let shape = &self.shape;
         let (low, high) = (w.get(group.a, 0), if group.space == Space::Pairs { w.get(group.a.plus(1), 0) } else { 0 });
@@ -151,16 +170,15 @@ impl Seen {
         &mut self,
         window: &mut Window,
         w: &Warp,
-        tlb: &mut Tlb<'_>,
-        shared: &mut Shared,
+        of: &mut Memories<'_, '_>,
         host: Host,
         group: &Group,
     ) -> bool {
-        if let Some(first) = self.again::<V>(w, group, tlb, shared) {
+        if let Some(first) = self.again::<V>(w, group, of) {
             window.lead(host, &self.shape, first);
             return true;
         }
-        self.find_anew(window, w, tlb, shared, host, group)
+        self.find_anew(window, w, of, host, group)
     }
 
     /// The same for lanes that lie in another way, or where another window may be inside the memory.
@@ -169,8 +187,7 @@ impl Seen {
         &mut self,
         window: &mut Window,
         w: &Warp,
-        tlb: &mut Tlb<'_>,
-        shared: &mut Shared,
+        of: &mut Memories<'_, '_>,
         host: Host,
         group: &Group,
     ) -> bool {
@@ -178,7 +195,7 @@ impl Seen {
         self.turn = 0;
         for backwards in [false, true] {
             self.learn(window, host, w, group, backwards);
-            if let Some(first) = self.again::<u32>(w, group, tlb, shared) {
+            if let Some(first) = self.again::<u32>(w, group, of) {
                 window.lead(host, &self.shape, first);
                 self.failures = 0;
                 return true;
@@ -231,13 +248,7 @@ impl Windows {
 
     /// Finds the windows of a stretch, if all lanes execute it.
     #[inline(always)]
-    fn find<V: Simd>(
-        &mut self,
-        w: &Warp,
-        tlb: &mut Tlb<'_>,
-        shared: &mut Shared,
-        stretch: &Stretch,
-    ) -> Option<*const Window> {
+    fn find<V: Simd>(&mut self, w: &Warp, of: &mut Memories<'_, '_>, stretch: &Stretch) -> Option<*const Window> {
         if self.warp != w.index {
             (self.warp, self.turn) = (w.index, self.turn + 1);
         }
@@ -251,7 +262,7 @@ impl Windows {
                     seen.rest -= 1;
                     return None;
                 }
-                if !seen.find::<V>(window, w, tlb, shared, stretch.host, group) {
+                if !seen.find::<V>(window, w, of, stretch.host, group) {
                     return None;
                 }
                 (seen.turn, seen.group) = (self.turn, group.number);
@@ -277,8 +288,7 @@ impl Slots {
 pub(crate) unsafe fn find(
     windows: &mut Windows,
     w: &Warp,
-    tlb: &mut Tlb<'_>,
-    shared: &mut Shared,
+    mut of: Memories<'_, '_>,
     stretch: &Stretch,
 ) -> Option<*const Window> {
     if let Some(known) = windows.known(w, stretch) {
@@ -286,19 +296,18 @@ pub(crate) unsafe fn find(
     }
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the conditions are those of this function.
-    return unsafe { find_wide(windows, w, tlb, shared, stretch) };
+    return unsafe { find_wide(windows, w, &mut of, stretch) };
     #[cfg(not(target_arch = "x86_64"))]
-    windows.find::<u32>(w, tlb, shared, stretch)
+    windows.find::<u32>(w, &mut of, stretch)
 }
 
 wide! {
     unsafe fn find_wide(
         windows: &mut Windows,
         w: &Warp,
-        tlb: &mut Tlb<'_>,
-        shared: &mut Shared,
+        of: &mut Memories<'_, '_>,
         stretch: &Stretch,
     ) -> Option<*const Window> {
-        windows.find::<sm87_simd::avx2::Avx2>(w, tlb, shared, stretch)
+        windows.find::<sm87_simd::avx2::Avx2>(w, of, stretch)
     }
 }

@@ -9,16 +9,20 @@ use tegra_mm::Extent;
 
 /// The bytes of shared memory.
 const SHARED: u64 = 2048;
+/// The bytes of the constant bank, which is shorter.
+const BANK: u64 = SHARED / 4 + 32;
 /// The registers of the data: eight from this one on.
 const DATA: u64 = 20;
 
 /// An instruction of the body. Registers and words are counted from the first one.
 #[derive(Clone, Copy, Debug)]
 enum Does {
-    /// LDG.E, or a load of two words, through R4.
-    Global { to: u64, words: i64, two: bool },
+    /// LDG.E, or a load of two words, through R4. Like the next two, it is for some lanes only if `guarded`.
+    Global { to: u64, words: i64, two: bool, guarded: bool },
     /// LDS through R6, which counts words if `scaled`.
-    Shared { to: u64, words: i64, scaled: bool },
+    Shared { to: u64, words: i64, scaled: bool, guarded: bool },
+    /// LDC from the third bank, at R6.
+    Bank { to: u64, words: i64, guarded: bool },
     /// IMAD, for some lanes only if `guarded`.
     Sum { to: u64, a: u64, b: u64, number: u8, guarded: bool },
     /// R2P, for some lanes only if `guarded`. It may change the guard.
@@ -29,26 +33,36 @@ enum Does {
     Moves { shared: bool, words: i64 },
 }
 
+/// The guard P0, or none.
+fn guard(guarded: bool) -> u64 {
+    if guarded { 0 } else { 0x7000 }
+}
+
 impl Does {
     fn word(self) -> (u64, u64) {
         match self {
-            Does::Global { to, words, two: false } => (word(0x7981, DATA + to, 4, 4, 4 * words), 0x000e_a800_0c1e_1900),
-            Does::Global { to, words, two: true } => {
-                (word(0x7981, DATA + (to & 6), 4, 4, 8 * words), 0x000e_a800_0c1e_1b00)
+            Does::Global { to, words, two: false, guarded } => {
+                (word(0x981 | guard(guarded), DATA + to, 4, 4, 4 * words), 0x000e_a800_0c1e_1900)
             }
-            Does::Shared { to, words, scaled } => {
+            Does::Global { to, words, two: true, guarded } => {
+                (word(0x981 | guard(guarded), DATA + (to & 6), 4, 4, 8 * words), 0x000e_a800_0c1e_1b00)
+            }
+            Does::Shared { to, words, scaled, guarded } => {
                 let scale = if scaled { 0x4000 } else { 0 };
-                (word(0x7984, DATA + to, 6, 0, 4 * words), 0x000e_2800_0000_0800 | scale)
+                (word(0x984 | guard(guarded), DATA + to, 6, 0, 4 * words), 0x000e_2800_0000_0800 | scale)
+            }
+            Does::Bank { to, words, guarded } => {
+                let offset = ((4 * words) as u64 & 0xffff) << 38 | 3 << 54;
+                (0xb82 | guard(guarded) | (DATA + to) << 16 | 6 << 24 | offset, 0x000e_2200_0000_0800)
             }
             Does::Sum { to, a, b, number, guarded } => {
-                let guard = if guarded { 0x0824 } else { 0x7824 };
                 let registers = (DATA + to) << 16 | (DATA + a) << 24 | u64::from(number) << 32;
-                (guard | registers, 0x000f_c800_078e_0200 | (DATA + b))
+                (0x824 | guard(guarded) | registers, 0x000f_c800_078e_0200 | (DATA + b))
             }
-            Does::Preds { from, byte, select, guarded } => {
-                let guard = if guarded { 0x0804 } else { 0x7804 };
-                (guard | (DATA + from) << 24 | u64::from(select) << 32, 0x000f_e200_0000_0000 | byte << 12)
-            }
+            Does::Preds { from, byte, select, guarded } => (
+                0x804 | guard(guarded) | (DATA + from) << 24 | u64::from(select) << 32,
+                0x000f_e200_0000_0000 | byte << 12,
+            ),
             Does::Byte { to, a, byte, select } => {
                 let registers = (DATA + to) << 16 | (DATA + a) << 24;
                 (0x7803 | registers | u64::from(select) << 32, 0x000f_e400_0000_0000 | byte << 12)
@@ -63,10 +77,14 @@ impl Does {
 }
 
 fn does() -> impl Strategy<Value = Does> {
+    let some = || prop::bool::weighted(0.3);
     let words = || prop_oneof![150 => -8..9i64, 1 => -600..600i64];
     prop_oneof![
-        6 => (0..8u64, words(), prop::bool::weighted(0.1)).prop_map(|(to, words, two)| Does::Global { to, words, two }),
-        6 => (0..8u64, words(), prop::bool::weighted(0.2)).prop_map(|(to, words, scaled)| Does::Shared { to, words, scaled }),
+        6 => (0..8u64, words(), prop::bool::weighted(0.1), some())
+            .prop_map(|(to, words, two, guarded)| Does::Global { to, words, two, guarded }),
+        6 => (0..8u64, words(), prop::bool::weighted(0.2), some())
+            .prop_map(|(to, words, scaled, guarded)| Does::Shared { to, words, scaled, guarded }),
+        3 => (0..8u64, words(), some()).prop_map(|(to, words, guarded)| Does::Bank { to, words, guarded }),
         6 => (0..8u64, 0..8u64, 0..8u64, any::<u8>(), any::<bool>())
             .prop_map(|(to, a, b, number, guarded)| Does::Sum { to, a, b, number, guarded }),
         2 => (0..8u64, 0..4u64, any::<u8>(), any::<bool>())
@@ -79,8 +97,10 @@ fn does() -> impl Strategy<Value = Does> {
 
 /// Loads of more groups than there are windows: an address register changes again and again.
 fn many_groups() -> impl Strategy<Value = Vec<Does>> {
-    let loads =
-        prop::collection::vec((0..8u64, -4..5i64).prop_map(|(to, words)| Does::Global { to, words, two: false }), 5..8);
+    let loads = prop::collection::vec(
+        (0..8u64, -4..5i64).prop_map(|(to, words)| Does::Global { to, words, two: false, guarded: false }),
+        5..8,
+    );
     let group = (loads, -2..3i64).prop_map(|(mut loads, words)| {
         loads.push(Does::Moves { shared: false, words });
         loads
@@ -126,7 +146,8 @@ fn in_turns(body: &[Does], turns: u64, interpreted: bool) -> Kernel {
     words.push(wide(2, 0x168));
     words.extend((0..8).map(|n| (word(0x7986, 0, 2, DATA + n, 4 * n as i64), 0x000f_e200_0c10_1904))); // STG.E [R2.64+4n]
     words.push(EXIT);
-    Kernel { registers: 32, shared: SHARED as u32, ..program(&words) }
+    let bank = (0..BANK / 4).flat_map(|n| (0x0101_0101 * n as u32).to_le_bytes()).collect();
+    Kernel { registers: 32, shared: SHARED as u32, banks: vec![(3, bank)], ..program(&words) }
 }
 
 /// How the lanes lie in both memories, a lane of a turn that is 4 GiB away from the others, the threads, and the low word of the first address.

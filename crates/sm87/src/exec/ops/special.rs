@@ -5,6 +5,8 @@
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
+use crate::exec::record::{Operation, Record, Recorder};
+use crate::exec::runs::Space;
 use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
@@ -223,12 +225,15 @@ pub(crate) fn uldc(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d: l.udst(), a, imm: size | offset << 3, mods: count.into(), ..l.uop(run) })
 }
 
-/// LDC and ULDC with an index in a register. `mods` is the size and the bank.
+/// The place of the number of the bank in `mods`, behind the size.
+const BANK: u32 = 8;
+
+/// LDC and ULDC with an index in a register.
 struct LoadIndexed;
 impl Whole for LoadIndexed {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        let (bank, size, mut left, mut alone) = (u.mods >> 8, u.mods & 7, alu::scope(u, exec), false);
+        let (bank, size, mut left, mut alone) = (u.mods >> BANK, u.mods & 7, alu::scope(u, exec), false);
         // The address may be in a register that the first word is written to.
         let row = w.row(u.a);
         while left != 0 {
@@ -271,7 +276,14 @@ fn indexed(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let count = registers(size).ok_or(Refused("LDC size"))?;
     let (d, a) = (l.dst(count), l.a());
     let imm = l.word.signed(38, 16) as u32;
-    Ok(Uop { d, a, imm, mods: l.bits(54, 5) << 8 | size, ..l.uop(alu::whole::<LoadIndexed>()) })
+    let record = (size == 4 && !l.uniform()).then_some(write_down as Record);
+    let operation = Operation { run: alu::whole::<LoadIndexed>(), record };
+    Ok(Uop { d, a, imm, mods: l.bits(54, 5) << BANK | size, ..l.uop(operation) })
+}
+
+/// Writes down the load of a word from a bank.
+fn write_down(u: &Uop, recorder: &mut Recorder<'_>) {
+    recorder.load(u, Space::Bank((u.mods >> BANK) as u8));
 }
 
 fn vote(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
