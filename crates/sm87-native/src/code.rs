@@ -99,7 +99,8 @@ type Function = unsafe extern "C" fn(*mut u32, *const u32, *mut u32, *const Vect
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     all: Function,
-    some: Function,
+    /// For some lanes, or for lanes that load from places of their own.
+    other: Function,
     pool: *const Vector,
 }
 
@@ -117,7 +118,7 @@ impl Piece {
     /// and `lanes` is writable at all indices. The [`Code`] exists. The graph has no loads.
     #[inline(always)]
     pub unsafe fn execute(&self, rows: *mut u32, constants: *const u32, lanes: *mut u32, active: u32) -> u32 {
-        let function = if active == u32::MAX { self.all } else { self.some };
+        let function = if active == u32::MAX { self.all } else { self.other };
         // SAFETY: the conditions are those of this function, and a piece without loads reads no window.
         unsafe { function(rows, constants, lanes, self.pool, active, std::ptr::null()) }
     }
@@ -125,11 +126,20 @@ impl Piece {
     /// The same for all lanes of a piece that may load words through `windows`. Returns what [`Self::execute`] returns.
     ///
     /// # Safety
-    /// As for [`Self::execute`]. There are all windows of which the graph has loads, and what they lead to can be read so many bytes further on.
+    /// As for [`Self::execute`]. There are all windows of which the graph has loads, and what they lead to can be read so many bytes further on. If
+    /// lanes of a window are spread, `spread` is true.
     #[inline(always)]
-    pub unsafe fn load(&self, rows: *mut u32, constants: *const u32, lanes: *mut u32, windows: *const Window) -> u32 {
+    pub unsafe fn load(
+        &self,
+        rows: *mut u32,
+        constants: *const u32,
+        lanes: *mut u32,
+        windows: *const Window,
+        spread: bool,
+    ) -> u32 {
+        let function = if spread { self.other } else { self.all };
         // SAFETY: the conditions are those of this function.
-        unsafe { (self.all)(rows, constants, lanes, self.pool, u32::MAX, windows) }
+        unsafe { function(rows, constants, lanes, self.pool, u32::MAX, windows) }
     }
 }
 
@@ -149,7 +159,7 @@ impl Code {
             unsafe { std::mem::transmute::<*const u8, Function>(self.map.as_ptr().add(at)) }
         };
         let piece =
-            |&[all, some]: &[usize; 2]| Piece { all: function(all), some: function(some), pool: self.pool.as_ptr() };
+            |&[all, other]: &[usize; 2]| Piece { all: function(all), other: function(other), pool: self.pool.as_ptr() };
         self.functions.iter().map(piece).collect()
     }
 }

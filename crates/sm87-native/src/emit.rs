@@ -15,28 +15,40 @@ use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 /// The NaN that the machine makes.
 const NAN: u32 = 0x7fff_ffff;
 
+/// The lanes for which a function is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// All lanes. What they load is near each other.
+    All,
+    /// Some lanes, which load nothing.
+    Some,
+    /// All lanes, of which each loads its own words.
+    Spread,
+}
+
 /// The last operand of an instruction: a register or a vector in memory.
 #[derive(Clone, Copy)]
-enum Last {
+pub(crate) enum Last {
     Register(usize),
     Memory(MemoryOperand),
 }
 
-/// Makes the machine code of two functions: for all lanes, and for pieces that some lanes do not execute.
+/// Makes the machine code of two functions. The first one is for all lanes, and the second one for pieces that some lanes do not execute, or for lanes
+/// that load from places of their own.
 pub(crate) fn functions(host: Host, graph: &Graph, pool: &mut Pool) -> Result<[Vec<u8>; 2], TooLarge> {
     let steps = steps(graph);
-    let mut made = |masked: bool, end: u64| {
-        let mut emitter = Emitter::new(host, graph, &steps, pool, masked);
+    let mut made = |lanes: Lanes, end: u64| {
+        let mut emitter = Emitter::new(host, graph, &steps, pool, lanes);
         emitter.whole(end).map(|end| (emitter.encoder.take_buffer(), end))
     };
-    let (all, _) = made(false, 0)?;
+    let (all, _) = made(Lanes::All, 0)?;
     if graph.loads() {
         // Windows are those of all lanes.
-        return Ok([all, Vec::new()]);
+        return Ok([all, made(Lanes::Spread, 0)?.0]);
     }
     // The place to which a function for some lanes may jump is known when the function was made once.
-    let (_, end) = made(true, 0)?;
-    let (some, _) = made(true, end)?;
+    let (_, end) = made(Lanes::Some, 0)?;
+    let (some, _) = made(Lanes::Some, end)?;
     Ok([all, some])
 }
 
@@ -48,7 +60,7 @@ pub(crate) struct Emitter<'a> {
     pub registers: Registers,
     encoder: Encoder,
     at: u64,
-    masked: bool,
+    pub lanes: Lanes,
 }
 
 pub(crate) fn memory(base: Register, displacement: i64) -> MemoryOperand {
@@ -56,9 +68,9 @@ pub(crate) fn memory(base: Register, displacement: i64) -> MemoryOperand {
 }
 
 impl<'a> Emitter<'a> {
-    fn new(host: Host, graph: &'a Graph, steps: &'a [Step], pool: &'a mut Pool, masked: bool) -> Self {
+    fn new(host: Host, graph: &'a Graph, steps: &'a [Step], pool: &'a mut Pool, lanes: Lanes) -> Self {
         let registers = Registers::new(graph, steps, host.registers());
-        Emitter { host, graph, pool, steps, registers, encoder: Encoder::new(64), at: 0, masked }
+        Emitter { host, graph, pool, steps, registers, encoder: Encoder::new(64), at: 0, lanes }
     }
 
     /// Appends an instruction. Operands that an instruction cannot have are a mistake of this file.
@@ -90,7 +102,7 @@ impl<'a> Emitter<'a> {
             self.put(Instruction::with2(Code::VEX_Kmovw_kr_r32, ODD_MASK, EAX))?;
         }
         let top = self.at;
-        if self.masked {
+        if self.lanes == Lanes::Some {
             self.begin_masked(end)?;
         }
         for &step in self.steps {
@@ -149,7 +161,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// An instruction with three operands.
-    fn op(&mut self, code: Code, d: usize, a: usize, last: Last) -> Result<(), TooLarge> {
+    pub(crate) fn op(&mut self, code: Code, d: usize, a: usize, last: Last) -> Result<(), TooLarge> {
         let (d, a) = (self.host.vector(d), self.host.vector(a));
         let made = match last {
             Last::Register(b) => Instruction::with3(code, d, a, self.host.vector(b)),
@@ -430,7 +442,7 @@ impl<'a> Emitter<'a> {
         self.registers.rescue(self.graph, Place::Row(offset), value)?;
         self.moved()?;
         let row = self.address(Home::Row(offset));
-        let from = if self.masked && !everywhere {
+        let from = if self.lanes == Lanes::Some && !everywhere {
             let scratch = self.host.scratch();
             self.put(Instruction::with2(self.host.load(), self.host.vector(scratch), row))?;
             match self.host {
@@ -459,7 +471,7 @@ impl<'a> Emitter<'a> {
             Host::Avx512 => (Code::Movzx_r32_rm16, Code::Mov_rm16_r16, AX),
         };
         self.bits_of(at)?;
-        if self.masked && !everywhere {
+        if self.lanes == Lanes::Some && !everywhere {
             // The old bits are kept where the mask of active lanes is clear.
             self.put(Instruction::with2(load, R10D, set))?;
             self.put(Instruction::with2(Code::Xor_r32_rm32, EAX, R10D))?;

@@ -15,7 +15,7 @@ mod registers;
 pub use code::{Builder, Code, Piece};
 pub use graph::{Graph, One, Two, Value};
 pub use host::Host;
-pub use memory::{Shape, Window};
+pub use memory::{Arrangement, Shape, Window};
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;

@@ -2,24 +2,37 @@
 //!
 //! Tables are read row by row. Words in memory are found through a *window* for each vector of the host: a piece loads a whole vector from there, and
 //! each lane takes its word out of that. So lanes in a row, lanes at one place, halves of a warp and whatever lies near each other take the same
-//! instructions.
+//! instructions. If lanes are spread, another function of the piece loads the word of each lane from its own place.
 
-use crate::emit::{Emitter, memory};
+use crate::emit::{Emitter, Lanes, Last, memory};
 use crate::graph::Value;
-use crate::host::Host;
+use crate::host::{Host, MASK};
 use crate::registers::TooLarge;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 const LANES: usize = 32;
 
-/// The windows of a warp. For each vector there is a pointer, and, a vector behind it, the number of each lane's word.
+/// The windows of a warp. For each vector there is a pointer, and, a vector behind it, the number of each lane's word, which is signed.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Window([u64; LANES]);
 
+/// Where windows begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrangement {
+    /// At the lowest word of each vector.
+    Forwards,
+    /// A vector before the end of the highest word.
+    Backwards,
+    /// At the word of the first lane. Only the words of lanes are read.
+    Spread,
+}
+
 /// Where the windows of some lanes are, in bytes behind the word of the first lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
+    /// Whether each lane loads its own word.
+    pub spread: bool,
     starts: [i32; LANES / 8],
     /// The first byte that is read.
     pub begin: i64,
@@ -29,7 +42,7 @@ pub struct Shape {
 
 impl Shape {
     /// That of no lanes.
-    pub const NONE: Shape = Shape { starts: [0; LANES / 8], begin: i64::MAX, end: i64::MIN };
+    pub const NONE: Shape = Shape { spread: false, starts: [0; LANES / 8], begin: i64::MAX, end: i64::MIN };
 }
 
 impl Window {
@@ -41,23 +54,29 @@ impl Window {
         2 * host.bytes()
     }
 
-    /// Arranges lanes whose words are so many bytes behind that of the first lane, as signed numbers. Windows begin at their lowest word, or end
-    /// behind the highest one if `backwards`. The result is `None` if the words of a vector are too far apart, or not a number of words.
-    pub fn arrange(&mut self, host: Host, at: &[u32; LANES], backwards: bool) -> Option<Shape> {
+    /// Arranges lanes whose words are so many bytes behind that of the first lane, as signed numbers. The result is `None` if the words of a vector
+    /// are too far apart, or not a number of words.
+    pub fn arrange(&mut self, host: Host, at: &[u32; LANES], arrangement: Arrangement) -> Option<Shape> {
         let (lanes, bytes) = (host.lanes() as usize, host.bytes());
-        let mut shape = Shape::NONE;
+        let spread = arrangement == Arrangement::Spread;
+        let mut shape = Shape { spread, ..Shape::NONE };
         for (n, vector) in at.chunks(lanes).enumerate() {
             let (mut least, mut most) = (i32::MAX, i32::MIN);
             for &x in vector {
                 (least, most) = (least.min(x as i32), most.max(x as i32));
             }
-            let start = if backwards { i64::from(most) + 4 - bytes } else { i64::from(least) };
-            if i64::from(most) - i64::from(least) > bytes - 4 || vector.iter().any(|x| x % 4 != 0) {
+            let (least, end) = (i64::from(least), i64::from(most) + 4);
+            let (start, reads) = match arrangement {
+                Arrangement::Forwards => (least, least..least + bytes),
+                Arrangement::Backwards => (end - bytes, end - bytes..end),
+                Arrangement::Spread => (0, least..end),
+            };
+            if !spread && end - least > bytes || vector.iter().any(|x| x % 4 != 0) {
                 return None;
             }
             shape.starts[n] = i32::try_from(start).ok()?;
-            (shape.begin, shape.end) = (shape.begin.min(start), shape.end.max(start + bytes));
-            let number = |x: u32| (i64::from(x as i32) - start) as u64 / 4;
+            (shape.begin, shape.end) = (shape.begin.min(reads.start), shape.end.max(reads.end));
+            let number = |x: u32| u64::from(((i64::from(x as i32) - start) / 4) as u32);
             for (k, pair) in vector.chunks(2).enumerate() {
                 self.0[n * lanes + lanes / 2 + k] = number(pair[0]) | number(pair[1]) << 32;
             }
@@ -81,15 +100,44 @@ impl Window {
 pub(crate) const WINDOWS: Register = Register::RBX;
 
 impl Emitter<'_> {
-    /// Loads a vector from where a window is, and takes from it the word of each lane.
+    /// Loads a vector from where a window is, and takes from it the word of each lane. Or it loads the words of lanes that are spread.
     pub(crate) fn loaded(&mut self, value: Value, window: u8, bytes: i32) -> Result<(), TooLarge> {
         let d = self.made(value, &[])?;
         let at = i64::from(window) * size_of::<Window>() as i64;
         let [to, words] = [d, self.host.scratch()].map(|n| self.host.vector(n));
         self.put(Instruction::with2(Code::Mov_r64_rm64, Register::RAX, memory(WINDOWS, at)))?;
         self.put(Instruction::with2(self.host.load(), words, memory(WINDOWS, at + self.host.bytes())))?;
+        if self.lanes == Lanes::Spread {
+            return self.gathered(
+                d,
+                MemoryOperand::with_base_index_scale_displ_size(Register::RAX, words, 4, bytes.into(), 1),
+            );
+        }
         let code = self.host.either(Code::VEX_Vpermd_ymm_ymm_ymmm256, Code::EVEX_Vpermd_zmm_k1z_zmm_zmmm512b32);
         self.put(Instruction::with3(code, to, words, memory(Register::RAX, bytes.into())))
+    }
+
+    /// Loads the word of each lane from its own place.
+    fn gathered(&mut self, d: usize, words: MemoryOperand) -> Result<(), TooLarge> {
+        // It would wait for what the register held before.
+        self.op(
+            self.host.either(Code::VEX_Vpxor_ymm_ymm_ymmm256, Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32),
+            d,
+            d,
+            Last::Register(d),
+        )?;
+        let to = self.host.vector(d);
+        if self.host == Host::Avx2 {
+            let all = self.host.active();
+            self.op(Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256, all, all, Last::Register(all))?;
+            return self.put(Instruction::with3(Code::VEX_Vpgatherdd_ymm_vm32y_ymm, to, words, self.host.vector(all)));
+        }
+        self.put(Instruction::with3(Code::VEX_Kxnorw_kr_kr_kr, MASK, MASK, MASK))?;
+        let gather = Instruction::with2(Code::EVEX_Vpgatherdd_zmm_k1_vm32z, to, words);
+        self.put(gather.map(|mut gather| {
+            gather.set_op_mask(MASK);
+            gather
+        }))
     }
 
     /// Four words of each of some lanes, from a table.

@@ -4,7 +4,7 @@
 use crate::code::Pool;
 use crate::emit;
 use crate::graph::{Graph, Node, Place};
-use crate::{Builder, Host, One, Shape, Two, Value, Window};
+use crate::{Arrangement, Builder, Host, One, Shape, Two, Value, Window};
 use proptest::prelude::*;
 
 const ROWS: usize = 40;
@@ -337,29 +337,35 @@ fn code_leaves_no_upper_halves_of_vectors() {
     let loaded = loading.loaded(2, -8);
     loading.set_row(0, loaded, false);
     for host in [Host::Avx2, Host::Avx512] {
-        for code in emit::functions(host, &graph, &mut Pool::new()).expect("room") {
+        for code in
+            [&graph, &loading].map(|graph| emit::functions(host, graph, &mut Pool::new()).expect("room")).concat()
+        {
             assert!(code.ends_with(&END), "{host:?}: {code:02x?}");
         }
-        let [code, _] = emit::functions(host, &loading, &mut Pool::new()).expect("room");
-        assert!(code.ends_with(&END), "{host:?}: {code:02x?}");
     }
 }
 
-/// Places of lanes: in a row, the same, or some that are near enough to those of each vector of eight. They are far enough from both ends of the memory.
+/// Places of lanes: in a row, the same, some that are near enough to those of each vector of eight, or any. They are far enough from both ends of the
+/// memory.
 fn places() -> impl Strategy<Value = Row> {
     let near = prop::array::uniform4((0..200u32, prop::array::uniform8(0..8u32)));
     prop_oneof![
         (16..160u32).prop_map(|first| std::array::from_fn(|lane| 4 * (first + lane as u32))),
         (16..200u32).prop_map(|first| [4 * first; 32]),
         near.prop_map(|near| std::array::from_fn(|lane| 4 * (16 + near[lane / 8].0 + near[lane / 8].1[lane % 8]))),
+        prop::array::uniform32(16..200u32).prop_map(|words| words.map(|word| 4 * word)),
     ]
 }
 
+fn arrangement() -> impl Strategy<Value = Arrangement> {
+    prop::sample::select(vec![Arrangement::Forwards, Arrangement::Backwards, Arrangement::Spread])
+}
+
 /// The windows that lead to the places.
-fn windows(host: Host, read: &Read, backwards: bool) -> Option<Vec<Window>> {
+fn windows(host: Host, read: &Read, arrangement: Arrangement) -> Option<Vec<Window>> {
     let windows = read.places.iter().map(|places| {
         let mut window = Window::NONE;
-        let shape = window.arrange(host, &places.map(|at| at.wrapping_sub(places[0])), backwards)?;
+        let shape = window.arrange(host, &places.map(|at| at.wrapping_sub(places[0])), arrangement)?;
         window.lead(host, &shape, read.memory.as_ptr().cast::<u8>().wrapping_add(places[0] as usize));
         Some(window)
     });
@@ -376,7 +382,7 @@ proptest! {
         words in prop::array::uniform2(number()),
         sets in prop::array::uniform3(any::<u32>()),
         places in prop::array::uniform3(places()),
-        (some, loads, backwards) in any::<(u32, bool, bool)>(),
+        (some, loads, arrangement) in (any::<u32>(), any::<bool>(), arrangement()),
     ) {
         let mut graph = Graph::default();
         program.into_iter().for_each(|instruction| add(&mut graph, loads, instruction));
@@ -385,7 +391,7 @@ proptest! {
         let read = Read { constants: words.map(|x| [x; 32]), memory: (0..300u32).map(|x| x.wrapping_mul(0x0101_0101)).collect(), places };
         for (host, active) in hosts().into_iter().flat_map(|host| [u32::MAX, some, 1, 1 << 31, 0x00ff_ff00].map(|active| (host, active))) {
             let mut builder = Builder::new(host);
-            let windows = windows(host, &read, backwards);
+            let windows = windows(host, &read, arrangement);
             let executes = if loads { active == u32::MAX && windows.is_some() } else { active != 0 };
             if !executes || builder.add(&graph).is_err() {
                 continue;
@@ -397,7 +403,7 @@ proptest! {
             // for the code.
             after.skipped = unsafe {
                 match windows {
-                    Some(windows) if loads => code.pieces()[0].load(rows, constants, sets, windows.as_ptr()),
+                    Some(windows) if loads => code.pieces()[0].load(rows, constants, sets, windows.as_ptr(), arrangement == Arrangement::Spread),
                     _ => code.pieces()[0].execute(rows, constants, sets, active),
                 }
             };
@@ -412,22 +418,29 @@ proptest! {
     }
 
     #[test]
-    fn windows_read_no_more_than_they_say(places in places(), backwards in any::<bool>()) {
+    fn windows_read_no_more_than_they_say(places in places(), arrangement in arrangement()) {
         let at = places.map(|at| at.wrapping_sub(places[0]));
         for host in [Host::Avx2, Host::Avx512] {
             let least = at.iter().map(|&x| i64::from(x as i32)).min();
             let mut window = Window::NONE;
-            match window.arrange(host, &at, backwards) {
+            match window.arrange(host, &at, arrangement) {
                 Some(Shape { begin, end, .. }) => {
                     let vectors = at.chunks(host.lanes() as usize).map(|vector| vector.iter().map(|&x| i64::from(x as i32)));
                     for vector in vectors {
                         let (least, most) = (vector.clone().min().unwrap_or(0), vector.max().unwrap_or(0) + 4);
-                        let window = if backwards { most - host.bytes()..most } else { least..least + host.bytes() };
+                        let window = match arrangement {
+                            Arrangement::Forwards => least..least + host.bytes(),
+                            Arrangement::Backwards => most - host.bytes()..most,
+                            Arrangement::Spread => least..most,
+                        };
                         prop_assert!(begin <= window.start && window.end <= end);
                     }
-                    prop_assert!(backwards || Some(begin) == least);
+                    prop_assert!(arrangement == Arrangement::Backwards || Some(begin) == least);
                 }
-                None => prop_assert!(host == Host::Avx512, "eight lanes of these places are always near each other"),
+                None => {
+                    let far = |vector: &[u32]| vector.iter().max().unwrap_or(&0) - vector.iter().min().unwrap_or(&0) >= host.bytes() as u32;
+                    prop_assert!(arrangement != Arrangement::Spread && places.chunks(host.lanes() as usize).any(far));
+                }
             }
         }
     }
@@ -437,11 +450,13 @@ proptest! {
 fn words_that_are_far_apart_have_no_window() {
     let (mut window, row) = (Window::NONE, std::array::from_fn(|lane| 4 * lane as u32));
     for host in [Host::Avx2, Host::Avx512] {
-        assert!(window.arrange(host, &row, false).is_some());
+        assert!(window.arrange(host, &row, Arrangement::Forwards).is_some());
         for wrong in [-4i32 as u32, 4 * host.lanes(), 2, 1 << 31, u32::MAX - 3] {
             let mut apart = row;
             apart[3] = wrong;
-            assert!(window.arrange(host, &apart, false).is_none(), "{host:?}: {wrong:#x}");
+            assert!(window.arrange(host, &apart, Arrangement::Forwards).is_none(), "{host:?}: {wrong:#x}");
+            let spread = window.arrange(host, &apart, Arrangement::Spread);
+            assert_eq!(spread.is_some(), wrong % 4 == 0, "{host:?}: {wrong:#x}");
         }
     }
 }

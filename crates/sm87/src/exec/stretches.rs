@@ -12,7 +12,7 @@ use super::rows::Pred;
 use super::runs::{Group, Run, Step, Stretch};
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
-use super::windows::{self, Memories};
+use super::windows::{self, Memories, Ready};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -178,9 +178,9 @@ unsafe fn execute(w: &mut Warp, env: &mut Env<'_>, u: &Uop, active: u32) -> Flow
     let (idle, length) = unsafe {
         if active == u32::MAX
             && stretch.length <= room
-            && let Some(windows) = windows::find(&mut known.windows, w, memories, stretch)
+            && let Some(Ready { windows, spread }) = windows::find(&mut known.windows, w, memories, stretch)
         {
-            (stretch.code.load(w.own(), w.constants(), w.preds.as_mut_ptr(), windows), stretch.length)
+            (stretch.code.load(w.own(), w.constants(), w.preds.as_mut_ptr(), windows, spread), stretch.length)
         } else if let Some(piece) = stretch.piece.map(|n| &by.pieces[n]).filter(|piece| piece.length <= room) {
             (piece.code.execute(w.own(), w.constants(), w.preds.as_mut_ptr(), active), piece.length)
         } else {

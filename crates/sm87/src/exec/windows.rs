@@ -11,7 +11,7 @@ use super::host::wide;
 use super::mem::{Shared, Tlb};
 use super::runs::{Group, Space, Stretch, WINDOWS};
 use super::warp::Warp;
-use sm87_native::{Host, Shape, Window};
+use sm87_native::{Arrangement, Host, Shape, Window};
 use sm87_simd::Simd;
 use tegra_mm::Access;
 
@@ -105,13 +105,13 @@ impl Seen {
         }
     }
 
-    /// Finds out how the lanes lie. Windows end behind the highest word of a vector if `backwards`, because not all may begin at the lowest one.
-    fn learn(&mut self, window: &mut Window, host: Host, w: &Warp, group: &Group, backwards: bool) {
+    /// Finds out how the lanes lie.
+    fn learn(&mut self, window: &mut Window, host: Host, w: &Warp, group: &Group, arrangement: Arrangement) {
         let row = w.row(group.a).map(|x| x << group.scale());
         let at = row.map(|x| x.wrapping_sub(row[0]));
         let signed = at.map(|x| i64::from(x as i32));
         (self.least, self.most) = signed.iter().fold((0, 0), |(least, most), &x| (x.min(least), x.max(most)));
-        (self.at, self.shape) = match window.arrange(host, &at, backwards) {
+        (self.at, self.shape) = match window.arrange(host, &at, arrangement) {
             Some(shape) => (at, shape),
             None => ([NO_SHAPE; 32], Shape::NONE),
         };
@@ -176,6 +176,7 @@ impl Seen {
     ) -> bool {
         if let Some(first) = self.again::<V>(w, group, of) {
             window.lead(host, &self.shape, first);
+            self.failures = 0;
             return true;
         }
         self.find_anew(window, w, of, host, group)
@@ -193,11 +194,17 @@ impl Seen {
     ) -> bool {
         // The window leads nowhere until it is found again.
         self.turn = 0;
-        for backwards in [false, true] {
-            self.learn(window, host, w, group, backwards);
+        // Where not all vectors can begin at the lowest word, they may end behind the highest one.
+        for arrangement in [Arrangement::Forwards, Arrangement::Backwards, Arrangement::Spread] {
+            self.learn(window, host, w, group, arrangement);
             if let Some(first) = self.again::<u32>(w, group, of) {
                 window.lead(host, &self.shape, first);
-                self.failures = 0;
+                // Lanes that are spread may lie in another way each time, and to learn that takes longer than to load the words.
+                if self.shape.spread {
+                    self.fail();
+                } else {
+                    self.failures = 0;
+                }
                 return true;
             }
         }
@@ -211,6 +218,13 @@ impl Seen {
             self.rest = REST;
         }
     }
+}
+
+/// The windows of a stretch, and whether lanes of one are spread.
+#[derive(Clone, Copy)]
+pub(crate) struct Ready {
+    pub windows: *const Window,
+    pub spread: bool,
 }
 
 /// The windows of the stretches that a worker executes.
@@ -240,20 +254,25 @@ impl Windows {
     /// The windows of a stretch, if other stretches have found all of them: what the first load of a chain finds serves the others, because no
     /// instruction between them writes their address registers.
     #[inline(always)]
-    fn known(&self, w: &Warp, stretch: &Stretch) -> Option<*const Window> {
+    fn known(&self, w: &Warp, stretch: &Stretch) -> Option<Ready> {
         let slots = self.slots.as_deref().filter(|_| self.warp == w.index)?;
-        let known = |group: &Group| slots.seen[group.window()].leads_to(group, self.turn);
-        stretch.groups.iter().all(known).then_some(slots.found.as_ptr())
+        let mut spread = false;
+        let mut known = |group: &Group| {
+            let seen = &slots.seen[group.window()];
+            spread |= seen.shape.spread;
+            seen.leads_to(group, self.turn)
+        };
+        stretch.groups.iter().all(&mut known).then_some(Ready { windows: slots.found.as_ptr(), spread })
     }
 
     /// Finds the windows of a stretch, if all lanes execute it.
     #[inline(always)]
-    fn find<V: Simd>(&mut self, w: &Warp, of: &mut Memories<'_, '_>, stretch: &Stretch) -> Option<*const Window> {
+    fn find<V: Simd>(&mut self, w: &Warp, of: &mut Memories<'_, '_>, stretch: &Stretch) -> Option<Ready> {
         if self.warp != w.index {
             (self.warp, self.turn) = (w.index, self.turn + 1);
         }
         let slots = self.slots.get_or_insert_with(Slots::new);
-        let mut n = 0;
+        let (mut n, mut spread) = (0, false);
         while n < stretch.groups.len() {
             let group = &stretch.groups[n];
             let (seen, window) = (&mut slots.seen[group.window()], &mut slots.found[group.window()]);
@@ -267,9 +286,10 @@ impl Windows {
                 }
                 (seen.turn, seen.group) = (self.turn, group.number);
             }
+            spread |= seen.shape.spread;
             n += 1;
         }
-        Some(slots.found.as_ptr())
+        Some(Ready { windows: slots.found.as_ptr(), spread })
     }
 }
 
@@ -290,7 +310,7 @@ pub(crate) unsafe fn find(
     w: &Warp,
     mut of: Memories<'_, '_>,
     stretch: &Stretch,
-) -> Option<*const Window> {
+) -> Option<Ready> {
     if let Some(known) = windows.known(w, stretch) {
         return Some(known);
     }
@@ -307,7 +327,7 @@ wide! {
         w: &Warp,
         of: &mut Memories<'_, '_>,
         stretch: &Stretch,
-    ) -> Option<*const Window> {
+    ) -> Option<Ready> {
         windows.find::<sm87_simd::avx2::Avx2>(w, of, stretch)
     }
 }
