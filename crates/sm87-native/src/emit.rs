@@ -7,24 +7,13 @@
 use crate::code::Pool;
 use crate::graph::{Graph, Node, One, Place, Two, Value};
 use crate::host::{ACTIVE_MASK, Host, MASK, ODD_MASK};
-use crate::memory::{WINDOWS, Window};
+use crate::memory::{Lanes, WINDOWS, Window};
 use crate::order::{Step, steps};
 use crate::registers::{Home, Move, Registers, SLOTS, TooLarge};
 use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
 /// The NaN that the machine makes.
 const NAN: u32 = 0x7fff_ffff;
-
-/// The lanes for which a function is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lanes {
-    /// All lanes. What they load is near each other.
-    All,
-    /// Some lanes, which load nothing.
-    Some,
-    /// All lanes, of which each loads its own words.
-    Spread,
-}
 
 /// The last operand of an instruction: a register or a vector in memory.
 #[derive(Clone, Copy)]

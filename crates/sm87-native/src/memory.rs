@@ -4,13 +4,24 @@
 //! each lane takes its word out of that. So lanes in a row, lanes at one place, halves of a warp and whatever lies near each other take the same
 //! instructions. If lanes are spread, another function of the piece loads the word of each lane from its own place.
 
-use crate::emit::{Emitter, Lanes, Last, memory};
+use crate::emit::{Emitter, Last, memory};
 use crate::graph::Value;
 use crate::host::{Host, MASK};
 use crate::registers::TooLarge;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 const LANES: usize = 32;
+
+/// The lanes for which a function is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// All lanes. What they load is near each other.
+    All,
+    /// Some lanes, which load nothing.
+    Some,
+    /// All lanes, of which each loads its own words.
+    Spread,
+}
 
 /// The windows of a warp. For each vector there is a pointer, and, a vector behind it, the number of each lane's word, which is signed.
 #[derive(Clone, Copy, Debug)]
