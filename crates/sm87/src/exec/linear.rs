@@ -4,6 +4,7 @@
 //! launch which numbers of these are linear in the three indices of the CTA. They are kept here for one CTA, and another CTA adds how
 //! far it is from that one.
 
+use super::host;
 use super::known::{Found, Layout, Places};
 use super::live::{Rows, Touched};
 use super::rows::Row;
@@ -184,6 +185,16 @@ impl Linear {
         let Access { moved, lanes, .. } = &self.accesses[access as usize];
         let Lanes { found, layout } = &lanes[warp as usize];
         Places::new(found.first.wrapping_add(*moved as usize), layout)
+    }
+
+    /// Lets the host fetch what the warp will load in the next CTA, if that lies away from what it loads now. A thread mostly executes CTAs one
+    /// after another along x. Lines next to each other the host fetches by itself.
+    #[inline(always)]
+    pub(super) fn fetch_next(&self, access: u32, places: Places<'_>) {
+        let next = self.accesses[access as usize].slope.0[0] as isize;
+        for lane in [0, 8, 16, 24] {
+            host::fetch(places.of(lane).wrapping_offset(next));
+        }
     }
 
     /// The numbers of a warp in the first CTA, and what this CTA adds.

@@ -328,6 +328,7 @@ impl<const SIZE: u32> Whole for LoadLinear<SIZE> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
         let places = env.memory.linear.places(w.index, u.imm);
+        env.memory.linear.fetch_next(u.imm, places);
         // SAFETY: `Linear::reach` has found all lanes of all warps inside the extent.
         unsafe { load_block::<V, SIZE>(w, u, exec, places) };
         Flow::Next
