@@ -171,8 +171,17 @@ def compared(sample: Sample, checkout: pathlib.Path, args: argparse.Namespace, s
     return least
 
 
+def known_comparison(page: str) -> dict[str, list[Seconds]]:
+    """The seconds that a page has already."""
+    number = r" ([\d.]+) \|"
+    found = re.findall(rf"^\| `(\w+)` \|{2 * number} [\d.]+ \|{2 * number} [\d.]+ \|$", page, re.MULTILINE)
+    return {name: [Seconds(float(a), float(c)), Seconds(float(b), float(d))] for name, a, b, c, d in found}
+
+
 def with_comparison(page: str, rows: dict[str, list[Seconds]]) -> str:
-    """The page with the seconds before and after."""
+    """The page with the seconds before and after of these samples, and of those that it has already."""
+    rows = dict(sorted((known_comparison(page) | rows).items(), key=lambda row: row[0].lower()))
+
     def both(old: float, new: float) -> str:
         return f"{old:.1f} | {new:.1f} | {old / new:.2f}"
 
