@@ -67,7 +67,7 @@ impl Cache {
     /// Removes an image that a larger one replaces. The larger one serves the same launches.
     fn replace(&mut self, key: u64, old: &Image) {
         let Some(known) = self.images.get_mut(&key) else { return };
-        let outdated = |i: &Arc<Image>| i.roots == old.roots && i.words == old.words;
+        let outdated = |i: &Arc<Image>| (i.code, &i.roots, &i.words) == (old.code, &old.roots, &old.words);
         if let Some(at) = known.iter().position(outdated) {
             self.instructions -= known.swap_remove(at).words.len();
         }

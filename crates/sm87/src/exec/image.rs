@@ -47,9 +47,10 @@ pub struct Image {
     pub(crate) registers: u32,
     /// The number of uniform registers that the code uses.
     pub(crate) uniform: u32,
-    /// The rows that are cleared for a new warp, because the code may read them before it writes them, if functions return to places behind calls.
-    /// A function that returns elsewhere may find in other rows, which it has never written, what another warp left there.
+    /// The rows that the code may read before it writes them, if functions return to places behind calls. If one returns elsewhere, other rows that
+    /// nobody has written may hold what another warp left there.
     pub(super) unset: Rows,
+    /// Those of them that it has, which are cleared for a new warp.
     pub(crate) cleared: Vec<Range<u16>>,
     /// The rows that lanes may read of other lanes, and those that may be read from each of the first instructions on.
     pub(super) across: Rows,

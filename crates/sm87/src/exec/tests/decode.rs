@@ -164,17 +164,18 @@ fn guarded_loads_are_of_the_chain_but_executed_by_themselves() {
 #[test]
 fn calls_of_absolute_addresses_lead_to_code_that_is_known() {
     const CODE: u64 = 0x4_0000_0000;
-    // CALL.ABS to the eighth instruction, EXIT; RET.ABS.NODEC R20.
+    // CALL.ABS to the eighth instruction, NOP seven times, RET.ABS.NODEC R20.
     let call = Word::new((CODE + 8 * 16) << 32 | 0x7943, (CODE + 8 * 16) >> 32 | 0x000f_ea00_03c0_0000);
-    let (exit, back) = (Word::new(0x794d, 0x000f_ea00_0380_0000), Word::new(0x1400_7950, 0x000f_ea00_03e0_0000));
-    let fetch =
-        &mut |n: i64| [(0, call), (1, exit), (8, back)].into_iter().find(|(at, _)| *at == n).map(|(_, word)| word);
+    let (nop, back) = (Word::new(0x7918, 0x000f_c000_0000_0000), Word::new(0x1400_7950, 0x000f_ea00_03e0_0000));
+    let word = |n: i64| Some([call, nop, back][(n > 0) as usize + (n > 7) as usize]);
+    let fetch = &mut |n: i64| if (0..9).contains(&n) { word(n) } else { None };
     let image = find(CODE, fetch);
     assert_eq!((image.jumps_to(0), image.name(8), image.ordered), (Some(8), "RET", false));
     assert!(image.targets().contains(&8), "control enters there");
-    assert!(Arc::ptr_eq(&find(CODE, fetch), &image));
     let elsewhere = find(CODE + 16, fetch);
     assert_eq!(elsewhere.jumps_to(0), Some(7), "the address is the same, and the kernel lies behind where it was");
     assert!(Arc::ptr_eq(&find(CODE, fetch), &image) && Arc::ptr_eq(&find(CODE + 16, fetch), &elsewhere));
+    let larger = extend(&elsewhere, 3, CODE + 16, fetch).expect("within reach");
+    assert!(Arc::ptr_eq(&find(CODE, fetch), &image) && Arc::ptr_eq(&find(CODE + 16, fetch), &larger));
     assert_eq!(find(CODE + 8, fetch).jumps_to(0), None, "there is no instruction at that distance");
 }
