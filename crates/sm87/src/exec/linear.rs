@@ -20,6 +20,8 @@ pub(crate) enum Makes {
     Wide(bool),
     /// The first source, shifted to the left by the second.
     Shifted,
+    /// The third source, shifted to the right by the second, with its sign.
+    ShiftedRight,
     /// A special register.
     Special(u32),
     /// One register that depends on its sources alone.
@@ -80,6 +82,12 @@ impl Form {
     /// Whether they do not depend on the CTA.
     pub(crate) fn is_fixed(&self) -> bool {
         self.slope == [0; 3]
+    }
+
+    /// -1 if all of them are negative, and 0 if none is.
+    pub(crate) fn sign(&self) -> Option<Form> {
+        let sign = if self.least < 0 { -1 } else { 0 };
+        (self.most < 0 || self.least >= 0).then_some(Form { slope: [0; 3], least: sign, most: sign })
     }
 
     /// A multiple of them, unless it is out of the bounds of this computation.

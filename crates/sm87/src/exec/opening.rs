@@ -13,7 +13,7 @@ use super::interp;
 use super::known::Pattern;
 use super::linear::{Form, Linear, Makes, Part, Slope};
 use super::live::{self, Rows};
-use super::ops::{int, memory};
+use super::ops::{int, logic, memory};
 use super::rows::{Row, Src, pred};
 use super::runs::Run;
 use super::straight;
@@ -71,8 +71,8 @@ fn makes(formula: Formula, word: Word, u: &Uop) -> Makes {
         Formula::Product if !carries => Makes::Product(sign(2)),
         Formula::Wide if !carries && u.mods & int::NEG[2] == 0 => Makes::Wide(word.bit(73)),
         Formula::Scaled if !carries && u.mods == 0 => Makes::Sum([1 << u.imm, 1, 0]),
-        // A shift to the left of one word.
-        Formula::Shifted if no_carry && u.mods & 15 == 0 => Makes::Shifted,
+        Formula::Shifted if no_carry && u.mods & 15 == logic::TO_THE_LEFT => Makes::Shifted,
+        Formula::Shifted if no_carry && u.mods == logic::TO_THE_RIGHT_SIGNED => Makes::ShiftedRight,
         Formula::Word(depends) if no_carry && depends.of(word) == 0 => Makes::Word,
         _ => Makes::Something,
     }
@@ -92,6 +92,8 @@ enum Held {
 enum Becomes {
     /// It is executed as it is.
     Itself,
+    /// It is left out, because its destination holds the result already.
+    Nothing,
     /// It loads or stores where the access with this number does.
     Accesses(u32),
     /// So many registers get what they hold in the first CTA of each warp, and what other CTAs add, if somebody reads them.
@@ -212,7 +214,7 @@ impl Finder<'_, '_> {
             Makes::Special(register) => self.special(&u, register)?,
             _ => self.computes(&u, part).unwrap_or(Becomes::Itself),
         };
-        if !matches!(becomes, Becomes::Puts(..)) {
+        if !matches!(becomes, Becomes::Puts(..) | Becomes::Nothing) {
             self.forget(&u, part);
         }
         Some(becomes)
@@ -305,6 +307,9 @@ impl Finder<'_, '_> {
         if let Makes::Wide(signed) = part.makes {
             return self.wide(u, signed);
         }
+        if matches!(part.makes, Makes::Sum(times) if self.keeps_high(u, times)) {
+            return Some(Becomes::Nothing);
+        }
         if let Some(form) = self.form(u, part.makes) {
             return self.execute(u, &u.run).then(|| self.keeps(u, &form));
         }
@@ -318,6 +323,17 @@ impl Finder<'_, '_> {
             return None;
         }
         self.execute(u, &u.run).then(|| self.is_fixed(u, words))
+    }
+
+    /// Whether an instruction adds nothing to the high row of a pair. Where an index is not negative, that is the upper half of its product with a size.
+    fn keeps_high(&self, u: &Uop, times: [i64; 3]) -> bool {
+        let row = u.d.offset() / 32;
+        let is_high = |s: Src| s.is_own() && s.own() / 32 == row;
+        let is_zero = |s: Src| self.word(s).and_then(|form| form.number()) == Some(0);
+        let mut sources = [u.a, u.b, u.c].into_iter().zip(times);
+        let high = sources.clone().filter(|(source, times)| is_high(*source) && *times == 1).count();
+        let others = sources.all(|(source, times)| times == 0 || is_high(source) || is_zero(source));
+        self.known[row] == Some(Held::High) && high == 1 && others
     }
 
     /// The linear number that an instruction makes.
@@ -336,6 +352,7 @@ impl Finder<'_, '_> {
                 let by = self.word(b)?.number().filter(|by| (0..32).contains(by))?;
                 self.word(a)?.times(1 << by)?
             }
+            Makes::ShiftedRight if self.word(b)?.number() == Some(31) => self.word(c)?.sign()?,
             _ => return None,
         };
         form.word()
@@ -398,6 +415,7 @@ impl Finder<'_, '_> {
                     uops.push(u);
                     live.without(&part.touched.overwrites).with(&part.touched.reads)
                 }
+                Becomes::Nothing => live,
                 Becomes::Accesses(number) => {
                     uops.push(memory::linear(&u, image.row(at), number));
                     live.without(&part.touched.overwrites).with(&stored(&u, image.row(at)))

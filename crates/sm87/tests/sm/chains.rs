@@ -337,8 +337,7 @@ struct Arithmetic {
 impl Arithmetic {
     fn word(self) -> (u64, u64) {
         let Arithmetic { what, d, a, b, number } = self;
-        let (registers, number) = (d << 16 | a << 24, u64::from(number as u32) << 32);
-        let shift = number >> 32 & 7;
+        let (registers, shift, number) = (d << 16 | a << 24, number as u64 & 7, u64::from(number as u32) << 32);
         match what {
             0 => (0x7824 | registers | number, 0x000f_c800_078e_0200 | b), // IMAD d, a, number, b
             1 => (0x7810 | registers | number, 0x000f_c800_07ff_e000 | b), // IADD3 d, a, number, b
@@ -352,12 +351,13 @@ impl Arithmetic {
 }
 
 fn arithmetic() -> impl Strategy<Value = Vec<Arithmetic>> {
-    let number = prop_oneof![Just(4), Just(32), -3..40i32, Just(1 << 20), Just(i32::MIN), any::<i32>()];
+    let number = prop_oneof![Just(4), Just(32), -3..40i32, -1500..0i32, Just(1 << 20), Just(i32::MIN), any::<i32>()];
     let one = (0..7u8, 5..8u64, 0..8u64, 0..8u64, number);
     prop::collection::vec(one.prop_map(|(what, d, a, b, number)| Arithmetic { what, d, a, b, number }), 0..6)
 }
 
-/// What a program does with memory: the bits of the size, the bytes, the registers of the two indices, and the offset of both accesses.
+/// What a program does with memory: the bits of the size, the bytes, the registers of the two indices, and the offset of both accesses. The indices have
+/// signs, or are multiplied without them if `parts`, and what that changes in the high word is added, or 1 if they are `far` away.
 #[derive(Clone, Copy, Debug)]
 struct Copies {
     bits: u64,
@@ -365,30 +365,40 @@ struct Copies {
     from: u64,
     to: u64,
     offset: i64,
+    parts: bool,
+    far: bool,
 }
 
 fn copies() -> impl Strategy<Value = Copies> {
     let size = prop::sample::select(vec![(0x1du64, 16u64), (0x1b, 8), (0x19, 4), (0x15, 2), (0x11, 1)]);
-    (size, 3..8u64, 3..8u64, prop_oneof![Just(0i64), Just(64), -40..40i64])
-        .prop_map(|((bits, bytes), from, to, offset)| Copies { bits, bytes, from, to, offset })
+    (size, 3..8u64, 3..8u64, prop_oneof![Just(0i64), Just(64), -40..40i64], any::<bool>(), prop::bool::weighted(0.1))
+        .prop_map(|((bits, bytes), from, to, offset, parts, far)| Copies { bits, bytes, from, to, offset, parts, far })
 }
 
 /// R0 to R2 are the index of the CTA, and R3 and R4 those of the thread. Arithmetic makes indices of these. The program loads from one
 /// buffer, adds the first index of the CTA, and stores to another buffer.
 fn opening(arithmetic: &[Arithmetic], copies: Copies) -> Kernel {
-    let Copies { bits, bytes, from, to, offset } = copies;
+    let Copies { bits, bytes, from, to, offset, parts, far } = copies;
     let special = |d: u64, register: u64| (0x7919 | d << 16, 0x000e_2200_0000_0000 | register << 8);
-    let mut words: Vec<_> = (0..3).map(|axis| special(axis, 0x25 + axis)).collect();
+    let mut words = vec![(0x7802 | 9 << 16 | bytes << 32, 0x000f_e200_0000_0f00)]; // MOV R9, bytes: warps begin alike.
+    words.extend((0..3).map(|axis| special(axis, 0x25 + axis)));
     words.extend([special(3, 0x21), special(4, 0x22)]);
     // LEA R5, R0, R3, 0x5, and others until the program changes them.
     let usual = [(5, 0, 3, 5), (6, 1, 5, 7), (7, 4, 0, 5)];
     words.extend(usual.map(|(d, a, b, number)| Arithmetic { what: 3, d, a, b, number }.word()));
     words.extend(arithmetic.iter().map(|one| one.word()));
-    words.push((0x7802 | 9 << 16 | bytes << 32, 0x000f_e200_0000_0f00)); // MOV R9, bytes
-    // IMAD.WIDE d, index, R9, c[0][parameter]
-    let wide = |d: u64, index: u64, at: u64| (0x7625 | d << 16 | index << 24 | (at / 4) << 40, 0x000f_c800_078e_0209);
-    words.extend([wide(10, from, 0x168), (word(0x7981, 16, 10, 4, offset), 0x000e_a800_0c1e_0000 | bits << 8)]);
-    words.push(wide(10, to, 0x160));
+    // IMAD.WIDE R10, index, R9, c[0][parameter]; SHF.R.S32.HI R12, RZ, 31, index; IMAD R12, R12, R9, RZ; IADD3 R11, R11, R12, RZ.
+    let wide = |index: u64, at: u64| (0x7625 | 10 << 16 | index << 24 | (at / 4) << 40, 0x000f_c800_078e_0009);
+    let sign = |index: u64| (0x1f_ff0c_7819, 0x000f_e200_0001_1400 | index);
+    let add = if far { (0x1_000c_7802, 0x000f_e200_0000_0f00) } else { (0x9_0c0c_7224, 0x000f_ca00_078e_02ff) };
+    let high = [add, (0xc_0b0b_7210, 0x000f_c800_07ff_e0ff)];
+    let wide = |index: u64, at: u64| match (parts, wide(index, at)) {
+        (true, unsigned) => vec![sign(index), unsigned, high[0], high[1]],
+        (false, (low, with_sign)) => vec![(low, with_sign | 0x200)],
+    };
+    words.extend(wide(from, 0x168));
+    words.push((word(0x7981, 16, 10, 4, offset), 0x000e_a800_0c1e_0000 | bits << 8));
+    words.extend(wide(to, 0x160));
     words.push((0x7210 | 16 << 16 | 16 << 24, 0x000f_c800_07ff_e0ff)); // IADD3 R16, R16, R0, RZ
     words.extend([(word(0x7986, 0, 10, 16, offset), 0x000f_e200_0c10_0004 | bits << 8), EXIT]);
     Kernel { registers: 24, ..kernel(&words) }
@@ -397,29 +407,19 @@ fn opening(arithmetic: &[Arithmetic], copies: Copies) -> Kernel {
 /// The bytes of each of the two buffers. A program begins in the middle.
 const EACH: usize = 1 << 16;
 
+type Outcome = (Result<[u64; 2], String>, Vec<u8>);
+
 /// Runs a program on two buffers, one of which is two mappings if `parted`. Returns what happened, and the bytes of both.
-fn outcome(
-    kernel: &Kernel,
-    grid: [u32; 3],
-    block: [u32; 3],
-    parted: bool,
-    looks: bool,
-) -> (Result<[u64; 2], String>, Vec<u8>) {
+fn outcome(kernel: &Kernel, grid: [u32; 3], block: [u32; 3], parted: bool, looks: bool) -> Outcome {
     let mut gpu = Gpu { threads: 1, ..Gpu::default() };
     let (out, input) = (gpu.alloc(EACH), gpu.upload(&(0..EACH).map(byte).collect::<Vec<u8>>()));
     let middle = EACH as u64 / 2;
     let mut at = |buffer: &Buffer| {
         let va = BASE + (1 << 32);
         for offset in [0, middle] {
-            let backing = Some(buffer.backing.clone());
-            gpu.table.insert(Extent {
-                va: va + offset,
-                len: middle,
-                backing,
-                offset: offset as usize,
-                writable: true,
-                ..Extent::default()
-            });
+            let (va, backing) = (va + offset, Some(buffer.backing.clone()));
+            let extent = Extent { va, len: middle, backing, writable: true, ..Extent::default() };
+            gpu.table.insert(Extent { offset: offset as usize, ..extent });
         }
         va + middle
     };
@@ -453,7 +453,7 @@ proptest! {
 /// CTAs whose addresses are linear fault as they would if each of them computed its own.
 #[test]
 fn a_cta_that_leaves_the_buffer_faults_where_it_would() {
-    let copies = Copies { bits: 0x1d, bytes: 16, from: 5, to: 5, offset: 0 };
+    let copies = Copies { bits: 0x1d, bytes: 16, from: 5, to: 5, offset: 0, parts: false, far: false };
     let kernel = opening(&[], copies);
     let (found, ours) = outcome(&kernel, [400, 1, 1], [32, 1, 1], false, false);
     let (wanted, theirs) = outcome(&kernel, [400, 1, 1], [32, 1, 1], false, true);

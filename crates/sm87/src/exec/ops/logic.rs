@@ -202,6 +202,10 @@ lanewise! {
     Permute(u, a, b, c) bits::prmt(a, mode(u).nibbles(b), c);
 }
 
+/// What `mods` says of a SHF to the left of one word, in the lowest four bits, and of one to the right with the sign.
+pub(crate) const TO_THE_LEFT: u32 = 0;
+pub(crate) const TO_THE_RIGHT_SIGNED: u32 = 1 | 2 | 16;
+
 pub(crate) fn shf(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let (signed, wide) = match l.bits(73, 2) {
         0 => (true, true),
