@@ -1,7 +1,8 @@
 """Compares the virtual Orin with gpuocelot, the PTX emulator behind tinygrad's interface MOCK (`make bench-peer`), and prints a table.
 
 gpuocelot and tinygrad's mock, which only its repository has, are fetched into the cache, or taken from folders. Nothing of them is
-committed or changed. Both sides run the same programs of tinygrad on one core, in turns, so that other load on the machine affects both.
+committed or changed. The virtual Orin runs the same programs twice, with DEV=TEGRA and with DEV=TEGRA+NV. All sides run on one core, in turns, so that
+other load on the machine affects all.
 The library that is built first is kept: delete it to build another source.
 """
 
@@ -22,7 +23,11 @@ COMMIT = "b16039dc940dc6bc4ea0a98380495769ff35ed99"  # what tinygrad's CI built;
 SOURCES = {"gpuocelot": "https://github.com/tinygrad/gpuocelot.git", "tinygrad": "https://github.com/tinygrad/tinygrad.git"}
 TOOLS = ("cmake", "flex", "bison")
 TEST_TIMEOUT = 600  # seconds; a machine that has other work is slow, and no test hangs
-SIDES = {"here": "TEGRA+NV:PTX", "peer": "MOCK+NV:PTX"}
+SIDES = {"tegra": "TEGRA:PTX", "adapter": "TEGRA+NV:PTX", "peer": "MOCK+NV:PTX"}
+PEER = "peer"
+OURS = [side for side in SIDES if side != PEER]
+OURS_NAMES = [SIDES[side].partition(":")[0] for side in OURS]
+WIDE = 1.5  # a spread of the ratios that is named
 
 
 def stop(sentence: str) -> None:
@@ -59,7 +64,7 @@ def built(cache: pathlib.Path, source: pathlib.Path) -> pathlib.Path:
 
 
 def environment(side: str, library: pathlib.Path, tinygrad: pathlib.Path, database: pathlib.Path) -> dict[str, str]:
-    """The same for both sides, but for the device. Both find `test` and, if it is a full checkout, tinygrad itself in one place."""
+    """The same for all sides, but for the device. All find `test` and, if it is a full checkout, tinygrad itself in one place."""
     names = ("NV", "DEV", "DEBUG", "BEAM", "JIT", "NOOPT", "TEGRARM_RECORD", "TEGRARM_SIM_STATS")
     env = {name: value for name, value in os.environ.items() if name not in names}
     where = os.pathsep.join(map(str, (tinygrad, ROOT / "python")))
@@ -71,13 +76,15 @@ Times = dict[str, list[tuple[float, float]]]  # of each side, the wall and CPU s
 
 
 def row(what: str, times: Times, unit: float = 1e3, name: str = "ms") -> None:
-    """A row of the table: both medians of wall time, and the median, lowest and highest ratio of a turn, of wall and of CPU time."""
-    here, peer = (f"{statistics.median(wall for wall, _ in times[side]) * unit:.4g} {name}" for side in SIDES)
-    figures = []
-    for which in (0, 1):
-        ratios = [theirs[which] / ours[which] for ours, theirs in zip(times["here"], times["peer"], strict=True)]
-        figures.append(f"{statistics.median(ratios):.3g} ({min(ratios):.3g} to {max(ratios):.3g})")
-    print(f"| {what} | {here} | {peer} | {figures[0]} | {figures[1]} |", flush=True)
+    """A row of the table: the medians of wall time, and for each of our sides the median ratio of a turn, of wall and of CPU time. The lowest and the
+    highest ratio follow if they are far apart."""
+    columns = [f"{statistics.median(wall for wall, _ in times[side]) * unit:.4g} {name}" for side in SIDES]
+    for side in OURS:
+        for which in (0, 1):
+            ratios = [theirs[which] / ours[which] for ours, theirs in zip(times[side], times[PEER], strict=True)]
+            spread = f" ({min(ratios):.3g} to {max(ratios):.3g})" if max(ratios) > WIDE * min(ratios) else ""
+            columns.append(f"{statistics.median(ratios):.3g}{spread}")
+    print(f"| {' | '.join([what, *columns])} |", flush=True)
 
 
 def ask(worker: subprocess.Popen, program: str) -> tuple[float, float, str]:
@@ -120,10 +127,10 @@ def pytest(tests: list[str], env: dict[str, str], tinygrad: pathlib.Path, *more:
 
 
 def chosen(environments: dict[str, dict[str, str]], tinygrad: pathlib.Path, count: int, kept: pathlib.Path) -> list[str]:
-    """Tests, evenly from all of test_ops, that pass on both sides. The choice is kept, because it takes as long as a turn."""
+    """Tests, evenly from all of test_ops, that pass on all sides. The choice is kept, because it takes as long as a turn."""
     if not kept.exists():
         file = "test/backend/test_ops.py"
-        every = re.findall(rf"^{file}::\S+$", pytest([file], environments["here"], tinygrad, "--collect-only")[2], re.MULTILINE)
+        every = re.findall(rf"^{file}::\S+$", pytest([file], environments[PEER], tinygrad, "--collect-only")[2], re.MULTILINE)
         candidates = every[:: max(1, len(every) // (count * 5 // 4))]
         for env in environments.values():
             passed = pytest(candidates, env, tinygrad, "-rA", "--tb=no")[2]
@@ -134,13 +141,13 @@ def chosen(environments: dict[str, dict[str, str]], tinygrad: pathlib.Path, coun
 
 
 def suite(environments: dict[str, dict[str, str]], tinygrad: pathlib.Path, args: argparse.Namespace) -> None:
-    """A hundred tests, the first time and again. Again, both sides find what they compiled in tinygrad's cache."""
+    """A hundred tests, the first time and again. Again, all sides find what they compiled in tinygrad's cache."""
     if not importlib.util.find_spec("torch"):
         print("test_ops: SKIPPED, it compares with torch. `make test-tinygrad` makes an environment that has it.")
         return
     tests = chosen(environments, tinygrad, args.tests, args.cache.resolve() / "tests.txt")
     if not tests:
-        stop("no test of test_ops passed on both sides")
+        stop("no test of test_ops passed on all sides")
     times: dict[str, Times] = {kind: {side: [] for side in SIDES} for kind in ("cold", "warm")}
     for _ in range(args.suite_turns):
         for env in environments.values():
@@ -174,7 +181,8 @@ def main() -> None:
     library = built(cache, source)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     environments = {side: environment(side, library, tinygrad, cache / f"{side}.db") for side in SIDES}
-    print("| program | virtual Orin | gpuocelot | times as fast | in CPU time |\n|---|---|---|---|---|")
+    columns = ["program", *OURS_NAMES, "gpuocelot", *(f"{what}, {name}" for name in OURS_NAMES for what in ("times as fast", "in CPU time"))]
+    print(f"| {' | '.join(columns)} |\n|{len(columns) * '---|'}")
     if args.turns:
         programs(environments, args.turns)
     if args.suite_turns:

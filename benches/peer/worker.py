@@ -47,6 +47,11 @@ def total() -> tuple[Callable, list, np.ndarray]:
     return lambda x: x.sum().realize(), [a], a.sum(dtype=np.float64)
 
 
+def added() -> tuple[Callable, list, np.ndarray]:
+    a, b = numbers(1 << 20), numbers(1 << 20)[::-1].copy()
+    return lambda x, y: (x + y).realize(), [a, b], a + b
+
+
 def softmax() -> tuple[Callable, list, np.ndarray]:
     a = numbers(256, 256)
     exponents = np.exp(a - a.max(1, keepdims=True))
@@ -70,6 +75,7 @@ def four() -> tuple[Callable, list, np.ndarray]:
 
 
 PROGRAMS = {"float product, 128³": lambda: product(128), "float product, 256³": lambda: product(256), "sum of 2^20": total,
+            "a + b of 2^20": added,
             "softmax, 256 rows of 256": softmax, "convolution, 16 of 3×3 on 16×32×32": convolution,
             "a TinyJit's call of four tiny kernels": four}
 
