@@ -1,8 +1,8 @@
 """Compares the virtual Orin with gpuocelot, the PTX emulator behind tinygrad's interface MOCK (`make bench-peer`), and prints a table.
 
 gpuocelot and tinygrad's mock, which only its repository has, are fetched into the cache, or taken from folders. Nothing of them is
-committed or changed. The virtual Orin runs the same programs twice, with DEV=TEGRA and with DEV=TEGRA+NV. All sides run on one core, in turns, so that
-other load on the machine affects all.
+committed or changed. The virtual Orin runs the same programs twice, with DEV=TEGRA and with DEV=TEGRA+NV. All sides run on one core, in
+turns, so that other load on the machine affects all.
 The library that is built first is kept: delete it to build another source.
 """
 
@@ -76,8 +76,8 @@ Times = dict[str, list[tuple[float, float]]]  # of each side, the wall and CPU s
 
 
 def row(what: str, times: Times, unit: float = 1e3, name: str = "ms") -> None:
-    """A row of the table: the medians of wall time, and for each of our sides the median ratio of a turn, of wall and of CPU time. The lowest and the
-    highest ratio follow if they are far apart."""
+    """A row of the table: the medians of wall time, and for each of our sides the median ratio of a turn, of wall and of CPU time. The
+    lowest and the highest ratio follow if they are far apart."""
     columns = [f"{statistics.median(wall for wall, _ in times[side]) * unit:.4g} {name}" for side in SIDES]
     for side in OURS:
         for which in (0, 1):
@@ -181,7 +181,8 @@ def main() -> None:
     library = built(cache, source)
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     environments = {side: environment(side, library, tinygrad, cache / f"{side}.db") for side in SIDES}
-    columns = ["program", *OURS_NAMES, "gpuocelot", *(f"{what}, {name}" for name in OURS_NAMES for what in ("times as fast", "in CPU time"))]
+    ratios = [f"{what}, {name}" for name in OURS_NAMES for what in ("times as fast", "in CPU time")]
+    columns = ["program", *OURS_NAMES, "gpuocelot", *ratios]
     print(f"| {' | '.join(columns)} |\n|{len(columns) * '---|'}")
     if args.turns:
         programs(environments, args.turns)
