@@ -179,3 +179,25 @@ fn calls_of_absolute_addresses_lead_to_code_that_is_known() {
     assert!(Arc::ptr_eq(&find(CODE, fetch), &image) && Arc::ptr_eq(&find(CODE + 16, fetch), &larger));
     assert_eq!(find(CODE + 8, fetch).jumps_to(0), None, "there is no instruction at that distance");
 }
+
+/// Such code would need registers that the kernel's threads do not have, so that nothing of it would be translated.
+#[test]
+fn code_between_a_kernel_and_a_function_with_an_absolute_address_is_left_out() {
+    const CODE: u64 = 0x5_0000_0000;
+    let call = Word::new((CODE + 100 * 16) << 32 | 0x7943, (CODE + 100 * 16) >> 32 | 0x000f_ea00_03c0_0000);
+    let (exit, back) = (Word::new(0x794d, 0x000f_ea00_0380_0000), Word::new(0x1400_7950, 0x000f_ea00_03e0_0000));
+    // FADD R200, R200, R200 belongs to another kernel.
+    let other = Word::new(0x0000_00c8_c8c8_7221, 0x004f_ca00_0000_0000);
+    let image = find(CODE, &mut |n| {
+        Some(if n == 0 {
+            call
+        } else if n == 1 {
+            exit
+        } else if n == 100 {
+            back
+        } else {
+            other
+        })
+    });
+    assert_eq!((image.len(), image.registers, image.jumps_to(0)), (2 + 1 + 1 + 1, 22, Some(3)));
+}
