@@ -117,16 +117,21 @@ impl Seen {
         };
     }
 
+    /// Whether the words are aligned and among so many bytes, and the windows among those that may be read, if the word of the first lane is at `at`.
+    #[inline(always)]
+    fn fits(&self, group: &Group, at: u32, bytes: i64, readable: i64) -> bool {
+        let (shape, first) = (&self.shape, i64::from(at));
+        let (lowest, highest) = (first + i64::from(group.lowest), first + i64::from(group.highest));
+        let inside = lowest + self.least >= 0 && highest + self.most + 4 <= bytes;
+        let reads = lowest + shape.begin >= 0 && highest + shape.end <= readable;
+        inside && reads && at & 3 == 0
+    }
+
     #[inline(always)]
     fn in_shared(&self, w: &Warp, group: &Group, shared: &mut Shared) -> Option<*const u8> {
-        let shape = &self.shape;
         let own = w.get(group.a, 0) << group.scale();
         let at = own.wrapping_add(group.offset).wrapping_add(w.get(group.c, 0));
-        let first = i64::from(at);
-        let (lowest, highest) = (first + i64::from(group.lowest), first + i64::from(group.highest));
-        let inside = lowest + self.least >= 0 && highest + self.most + 4 <= shared.bytes().into();
-        let reads = lowest + shape.begin >= 0 && highest + shape.end <= shared.readable();
-        if !inside || !reads || at & 3 != 0 {
+        if !self.fits(group, at, shared.bytes().into(), shared.readable()) {
             return None;
         }
         shared.get(at, 4).map(<*mut u8>::cast_const)
@@ -134,12 +139,9 @@ impl Seen {
 
     #[inline(always)]
     fn in_bank(&self, w: &Warp, group: &Group, (words, readable): (&[u32], i64)) -> Option<*const u8> {
-        let (shape, at) = (&self.shape, w.get(group.a, 0).wrapping_add(group.offset));
-        let first = i64::from(at);
-        let (lowest, highest) = (first + i64::from(group.lowest), first + i64::from(group.highest));
-        let inside = lowest + self.least >= 0 && highest + self.most + 4 <= size_of_val(words) as i64;
-        let reads = lowest + shape.begin >= 0 && highest + shape.end <= readable;
-        (inside && reads && at & 3 == 0).then(|| words.as_ptr().cast::<u8>().wrapping_add(at as usize))
+        let at = w.get(group.a, 0).wrapping_add(group.offset);
+        let fits = self.fits(group, at, size_of_val(words) as i64, readable);
+        fits.then(|| words.as_ptr().cast::<u8>().wrapping_add(at as usize))
     }
 
     #[inline(always)]
