@@ -1,5 +1,6 @@
 //! Instructions that move lanes: branches, calls, moves of convergence barriers, WARPSYNC and EXIT.
 
+use super::special;
 use crate::exec::alu::{self, Whole};
 use crate::exec::clock;
 use crate::exec::env::{Env, WarpError};
@@ -133,11 +134,9 @@ const RETURN: u8 = 2;
 
 /// Those of some lanes whose pair of registers holds what that of the first of them does.
 fn lanes_at(w: &Warp, pair: Src, of: u32) -> u32 {
-    let first = of.trailing_zeros() as usize & 31;
-    let [low, high] = [pair, pair.plus(1)].map(|s| w.lanes_of(s));
-    // All lanes are compared, because the host does that in a few instructions.
-    let is_there = |lane: usize| low[lane] == low[first] && high[lane] == high[first];
-    of & (0..32).fold(0, |there, lane| there | u32::from(is_there(lane)) << lane)
+    let first = of.trailing_zeros();
+    let there = |s: Src| special::alike::<u32>(w.lanes_of(s), w.get(s, first));
+    of & there(pair) & there(pair.plus(1))
 }
 
 /// Lanes jump, each to its own address: the register pair plus an offset.
