@@ -117,23 +117,28 @@ pub(crate) fn extend(image: &Image, root: i64, code: u64, fetch: &mut Fetch<'_>)
     Some(cache.keep(key, larger))
 }
 
-/// The instructions that can be reached from `roots` without knowing the value of any register. Calls of absolute addresses are followed if the address of
-/// the entry point is known.
-fn reachable(code: Option<u64>, roots: &[i64], fetch: &mut Fetch<'_>) -> BTreeSet<i64> {
-    let mut seen = BTreeSet::new();
-    let mut todo = roots.to_vec();
-    while let Some(mut at) = todo.pop() {
-        while seen.len() < MOST_INSTRUCTIONS && seen.insert(at) {
-            let Some(w) = fetch(at) else { break };
-            let Some(row) = isa::lookup(w) else { break };
-            todo.extend(code.map_or_else(|| row.distance(w).map(|far| at + far), |code| row.sends_to(w, at, code)));
-            if row.flow.ends(w) {
-                break;
+/// The instructions that can be reached from `roots` without knowing the value of any register, and those of them to which no call of an absolute
+/// address has to lead.
+fn reachable(code: u64, roots: &[i64], fetch: &mut Fetch<'_>) -> [BTreeSet<i64>; 2] {
+    let (mut seen, mut own) = (BTreeSet::new(), None);
+    let (mut todo, mut called) = (roots.to_vec(), Vec::new());
+    while !todo.is_empty() {
+        while let Some(mut at) = todo.pop() {
+            while seen.len() < MOST_INSTRUCTIONS && seen.insert(at) {
+                let Some(w) = fetch(at) else { break };
+                let Some(row) = isa::lookup(w) else { break };
+                todo.extend(row.distance(w).map(|far| at + far));
+                called.extend(row.calls(w, code));
+                if row.flow.ends(w) {
+                    break;
+                }
+                at += 1;
             }
-            at += 1;
         }
+        own.get_or_insert_with(|| seen.clone());
+        std::mem::swap(&mut todo, &mut called);
     }
-    seen
+    [seen, own.unwrap_or_default()]
 }
 
 impl Image {
@@ -143,7 +148,7 @@ impl Image {
 
     /// The image of the code at `roots`, which also has all places of an earlier one, even if no code leads there any more.
     fn grown(code: u64, roots: Vec<i64>, earlier: &Places, fetch: &mut Fetch<'_>) -> Image {
-        let (mut all, own) = (reachable(Some(code), &roots, fetch), reachable(None, &roots, fetch));
+        let [mut all, own] = reachable(code, &roots, fetch);
         all.extend(earlier.all().flatten());
         let places = Places::of(&all, &own, MOST_INSTRUCTIONS);
         let words: Vec<_> = places.all().map(|place| fetch(place?).map(Word::unscheduled)).collect();

@@ -189,10 +189,15 @@ impl Row {
         (self.op == Op::CallAbsolute).then(|| (4 * ABSOLUTE.signed(word)) as u64)
     }
 
-    /// The place to which the instruction `word` at a place sends control or may send it. Places are so many instructions from the address `code`.
+    /// The place that the instruction `word` calls by its absolute address. Places are so many instructions from the address `code`.
+    pub fn calls(&self, word: Word, code: u64) -> Option<i64> {
+        let offset = self.absolute(word)?.wrapping_sub(code) as i64;
+        (offset % 16 == 0).then_some(offset / 16)
+    }
+
+    /// The place to which the instruction `word` at a place sends control or may send it.
     pub fn sends_to(&self, word: Word, at: i64, code: u64) -> Option<i64> {
-        let by_address = || self.absolute(word).map(|va| va.wrapping_sub(code) as i64).filter(|far| far % 16 == 0);
-        self.distance(word).map(|far| at + far).or_else(|| Some(by_address()? / 16))
+        self.distance(word).map(|far| at + far).or_else(|| self.calls(word, code))
     }
 
     /// The 12-bit opcodes that this row describes.
