@@ -174,7 +174,7 @@ def compared(sample: Sample, checkout: pathlib.Path, args: argparse.Namespace, s
 def known_comparison(page: str) -> dict[str, list[Seconds]]:
     """The seconds that a page has already."""
     number = r" ([\d.]+) \|"
-    found = re.findall(rf"^\| `(\w+)` \|{2 * number} [\d.]+ \|{2 * number} [\d.]+ \|$", page, re.MULTILINE)
+    found = re.findall(rf"^\| `(\w+)` \|{2 * number} [\d.]+ \|{2 * number} [\d.]+ \|$", between(page, COMPARED), re.MULTILINE)
     return {name: [Seconds(float(a), float(c)), Seconds(float(b), float(d))] for name, a, b, c, d in found}
 
 
@@ -236,10 +236,14 @@ def verdict(status: int, said: str) -> tuple[str, str]:
     return "failed", told[0].strip() if told else last
 
 
+def between(page: str, around: tuple[str, str]) -> str:
+    """What a page has between two comments."""
+    return page.partition(around[0])[2].partition(around[1])[0]
+
+
 def recorded(page: str, around: tuple[str, str] = TABLE) -> dict[str, Row]:
     """The rows of the table of a page that is between two comments."""
-    table = page.partition(around[0])[2].partition(around[1])[0]
-    found = re.findall(r"^\| `(\w+)` \| ([a-z ]+) \| ([^|]*?) \| ([^|]*?) \| ([^|]*?) \|$", table, re.MULTILINE)
+    found = re.findall(r"^\| `(\w+)` \| ([a-z ]+) \| ([^|]*?) \| ([^|]*?) \| ([^|]*?) \|$", between(page, around), re.MULTILINE)
     return {name: Row(state, why, seconds, share) for name, state, seconds, share, why in found}
 
 
