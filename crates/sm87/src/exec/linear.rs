@@ -195,8 +195,8 @@ impl Linear {
         Places::new(found.first.wrapping_add(*moved as usize), layout)
     }
 
-    /// Lets the host fetch what the warp will load in the next CTA, if that lies away from what it loads now. A thread mostly executes CTAs one
-    /// after another along x. Lines next to each other the host fetches by itself.
+    /// Lets the host fetch what the warp will load in the next CTA: a thread mostly executes CTAs one after another along x. The host finds out by
+    /// itself only where lines that are next to each other are loaded one after another, and warps load from several rows of a matrix.
     #[inline(always)]
     pub(super) fn fetch_next(&self, access: u32, places: Places<'_>) {
         let next = self.accesses[access as usize].slope.0[0] as isize;
