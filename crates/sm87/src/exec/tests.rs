@@ -193,8 +193,9 @@ mod functions {
     }
 
     fn all_alike(x: [u32; 8]) {
-        let all = [alike::<0>, alike::<1>, alike::<2>, alike::<3>, alike::<4>, alike::<5>, alike::<8>, alike::<9>];
-        all.into_iter().for_each(|alike| alike(x));
+        let single = [alike::<0>, alike::<1>, alike::<2>, alike::<3>, alike::<4>, alike::<5>, alike::<8>, alike::<9>];
+        single.into_iter().for_each(|alike| alike(x));
+        [alike::<6>, alike::<7>].into_iter().for_each(|alike| alike(x));
     }
 
     /// A word of each exponent with several significands, and words at random.

@@ -30,6 +30,7 @@ impl<const F: u8> Alu for Mufu<F> {
         let x = x.flush();
         let result = match function {
             _ if V::LANES == 1 => return V::map3(a, b, c, |x, _, _| mufu::mufu(function, bits(x))),
+            Function::Rcp64h | Function::Rsq64h => return high_word(function, unflushed),
             Function::Rcp => reciprocal(x),
             Function::Sqrt => root(x),
             Function::Rsq => inverse_root(x),
@@ -38,7 +39,6 @@ impl<const F: u8> Alu for Mufu<F> {
             Function::Cos => finite(x, sine(fixed(x, 25).add(V::splat(1 << 23)))),
             Function::Lg2 => logarithm(x),
             Function::Tanh => tangent(unflushed),
-            _ => return V::map3(a, b, c, |x, _, _| mufu::mufu(function, bits(x))),
         };
         V::splat(INFINITY).lt(x.and(V::splat(!SIGN))).select(V::splat(num::NAN), result)
     }
@@ -118,6 +118,31 @@ fn tangent<V: Simd>(x: V) -> V {
     let bounded = V::splat(2).lt(exponent).select(V::splat(0x3f80_0000), result);
     let whole = exponent.lt(V::splat(-8i32 as u32)).select(magnitude, bounded);
     whole.or(x.and(V::splat(SIGN)))
+}
+
+/// RCP64H and RSQ64H: the high word of the result for the high word of a double.
+#[inline(always)]
+fn high_word<V: Simd>(function: Function, x: V) -> V {
+    const LIMIT: u32 = 0x7ff0_0000;
+    let (magnitude, sign) = (x.and(V::splat(!SIGN)), x.and(V::splat(SIGN)));
+    let exponent = magnitude.shr(V::splat(20)).sub(V::splat(1023));
+    let near = magnitude.shl(V::splat(3)).and(V::splat(FRACTION)).or(V::splat(127 << 23));
+    // The float from 1 to 4 that has these bits, and the power of two that remains.
+    let (result, power, negative) = match function {
+        Function::Rcp64h => (reciprocal(near), V::splat(0).sub(exponent), V::splat(0)),
+        _ => {
+            let near = near.add(exponent.and(V::splat(1)).shl(V::splat(23)));
+            (inverse_root(near), V::splat(0).sub(exponent.sar(V::splat(1))), sign.sar(V::splat(31)))
+        }
+    };
+    let field = result.shr(V::splat(23)).add(V::splat(1023 - 127)).add(power);
+    let number = field.shl(V::splat(20)).or(result.and(V::splat(FRACTION)).shr(V::splat(3)));
+    let finite = V::splat(0).lt(field).select(number, V::splat(0));
+    let ordered = sign.or(magnitude.eq(V::splat(LIMIT)).select(V::splat(0), finite));
+    let invalid = V::splat(LIMIT).lt(magnitude).or(negative);
+    let nonzero = invalid.select(V::splat(num::NAN), ordered);
+    // The low word counts as zero, and denormals do, too.
+    magnitude.lt(V::splat(1 << 20)).select(sign.or(V::splat(LIMIT)), nonzero)
 }
 
 /// The result for a number: `result` above zero, `zero` for zero and `infinity` for infinity. Negative numbers have none.
