@@ -353,3 +353,117 @@ proptest! {
         }
     }
 }
+
+/// LDL or STL: the bytes of each lane, which lanes execute it, and the address of each lane behind [`LOCAL`].
+#[derive(Clone, Debug)]
+struct OfStack {
+    store: bool,
+    bytes: usize,
+    on: u32,
+    at: Vec<usize>,
+}
+
+/// The part of a thread's local memory that [`OfStack`] accesses, which ends with the memory.
+const LOCAL: usize = 0xff_ff00;
+
+fn accesses_of_stacks() -> impl Strategy<Value = OfStack> {
+    let at = prop_oneof![
+        6 => (0..64usize).prop_map(|n| vec![n; 32]),
+        2 => (0..32usize).prop_map(|n| (0..32).map(|lane| n + lane).collect::<Vec<_>>()),
+        2 => prop::collection::vec(0..64usize, 32),
+    ];
+    let odd = prop_oneof![30 => Just(None), 1 => (0..32usize, 1..64usize).prop_map(Some), 1 => (0..32usize, 256..260usize).prop_map(Some)];
+    (any::<bool>(), prop::sample::select(vec![1, 2, 4, 8, 16]), masks(), at, odd).prop_map(
+        |(store, bytes, on, at, odd)| {
+            let mut at: Vec<usize> = at.into_iter().map(|n| 4 * n / bytes * bytes).collect();
+            if let Some((lane, place)) = odd {
+                at[lane] = place;
+            }
+            OfStack { store, bytes, on, at }
+        },
+    )
+}
+
+impl OfStack {
+    /// The instruction, for the lanes of P0: STL [R4], R8 or LDL R12, [R4].
+    fn word(&self) -> (u64, u64) {
+        // Bytes and halves are without a sign.
+        let size = [0, 2, 4, 5, 6][self.bytes.trailing_zeros() as usize] << 9;
+        let low = if self.store { 0x0387 | 8 << 32 } else { 0x0983 | 12 << 16 };
+        (low | 4 << 24, 0x000e_a800_0010_0000 | size)
+    }
+
+    /// Executes it for a thread with these registers from R8 on, and its memory. It fails at other addresses.
+    fn execute(&self, lane: usize, registers: &mut [u32; 8], memory: &mut [u8; 256]) -> bool {
+        let (at, len) = (self.at[lane], self.bytes);
+        if self.on >> lane & 1 == 0 {
+            return true;
+        }
+        if at % len != 0 || at + len > memory.len() {
+            return false;
+        }
+        for word in 0..len.div_ceil(4) {
+            let place = &mut memory[at + 4 * word..][..len.min(4)];
+            if self.store {
+                place.copy_from_slice(&registers[word].to_le_bytes()[..len.min(4)]);
+            } else {
+                let mut found = [0; 4];
+                found[..place.len()].copy_from_slice(place);
+                registers[4 + word] = u32::from_le_bytes(found);
+            }
+        }
+        true
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Lanes that access the same slot of their stacks are handled together.
+    #[test]
+    fn local_accesses_are_those_of_one_lane_after_another(accesses in prop::collection::vec(accesses_of_stacks(), 1..24), threads in prop::sample::select(vec![32usize, 20])) {
+        let sum = |d: u64, a: u64, b: u64, c: u64| (0x7210 | d << 16 | a << 24 | b << 32, 0x000f_c800_07ff_e000 | c); // IADD3
+        let load = |d: u64, at: u64| (0x7981 | d << 16 | 6 << 24 | at << 40, 0x000e_a800_0c1e_1900); // LDG.E Rd, [R6.64+at]
+        let mut words = vec![
+            (0x7919, 0x000e_2200_0000_2100),                     // S2R R0, SR_TID.X
+            (0x7802 | 3 << 16 | 4 << 32, 0x000f_e200_0000_0f00), // MOV R3, 0x4
+            (0x7625 | 6 << 16 | (0x160 / 4) << 40, 0x000f_c800_078e_0203), // IMAD.WIDE R6, R0, R3, c[0x0][0x160]
+        ];
+        words.extend((8..16).map(|n| sum(n, 0, 3, if n == 8 { 255 } else { n - 1 })));
+        for (n, access) in (0..).zip(&accesses) {
+            words.extend([load(4, 256 * n), load(5, 256 * n + 128)]);
+            words.push((0x720c | 5 << 24 | 255 << 32, 0x000f_c600_03f0_5270)); // ISETP.NE.AND P0, PT, R5, RZ, PT
+            words.push(access.word());
+            words.extend([sum(8, 8, 9, 12), sum(9, 9, 10, 13), sum(10, 10, 11, 14), sum(11, 11, 0, 15)]);
+        }
+        words.push((0x7625 | 6 << 16 | (0x168 / 4) << 40, 0x000f_c800_078e_0203)); // IMAD.WIDE R6, R0, R3, c[0x0][0x168]
+        words.extend((0..4).map(|n| (0x7986 | 6 << 24 | (8 + n) << 32 | (128 * n) << 40, 0x000f_e200_0c10_1904))); // STG.E [R6.64+128n]
+        words.push((0x794d, 0x000f_ea00_0380_0000)); // EXIT
+        let table: Vec<u32> = accesses.iter().flat_map(|one| {
+            let addresses = one.at.iter().map(|at| (LOCAL + at) as u32);
+            addresses.chain((0..32).map(|lane| one.on >> lane & 1))
+        }).collect();
+        let mut gpu = Gpu::default();
+        let (table, out) = (gpu.upload(&table), gpu.upload(&[0u32; 128]));
+        let found = gpu.run(&program(&words), [1, 1, 1], [threads as u32, 1, 1], &[Arg::Ptr(&table), Arg::Ptr(&out)]);
+
+        let mut fails = false;
+        let mut expected = [0u32; 128];
+        for lane in 0..threads {
+            let t = lane as u32;
+            let (mut registers, mut memory): ([u32; 8], _) = (std::array::from_fn(|n| (t + 4) * (n as u32 + 1)), [0; 256]);
+            for access in &accesses {
+                fails |= !access.execute(lane, &mut registers, &mut memory);
+                for n in 0..4 {
+                    let next = if n < 3 { registers[n + 1] } else { t };
+                    registers[n] = registers[n].wrapping_add(next).wrapping_add(registers[4 + n]);
+                }
+            }
+            (0..4).for_each(|n| expected[32 * n + lane] = registers[n]);
+        }
+        prop_assert_eq!(found.is_err(), fails, "{:?}", found);
+        if !fails {
+            prop_assert_eq!(out.read::<u32>(128), expected);
+        }
+    }
+}

@@ -317,7 +317,7 @@ pub(crate) fn vote_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 
 /// The lanes in which a row has this word.
 #[inline(always)]
-pub(super) fn alike<V: Simd>(row: &[u32; 32], word: u32) -> u32 {
+pub(crate) fn alike<V: Simd>(row: &[u32; 32], word: u32) -> u32 {
     // A closure would be a function of its own, which the host's vectors would be handed to in memory.
     let (mut mask, mut i) = (0, 0);
     while i < 32 {
