@@ -228,9 +228,9 @@ pub(crate) fn several<O: Several>(is_uniform: bool) -> Operation {
     Operation { run, record }
 }
 
-/// A function of doubles, one lane at a time.
+/// A function of doubles, one lane at a time, for the lanes of a mask. The other lanes are zero.
 #[inline(always)]
-pub(crate) fn map_pairs<V: Simd>(s: &Sources<V>, f: impl Fn(u64, u64, u64) -> u64) -> [V; 2] {
+pub(crate) fn map_pairs<V: Simd>(s: &Sources<V>, lanes: V, f: impl Fn(u64, u64, u64) -> u64) -> [V; 2] {
     let mut x = [[0u32; 8]; 6];
     let words = [s.a[0], s.a[1], s.b[0], s.b[1], s.c[0], s.c[1]];
     let (mut low, mut high) = ([0u32; 8], [0u32; 8]);
@@ -239,7 +239,7 @@ pub(crate) fn map_pairs<V: Simd>(s: &Sources<V>, f: impl Fn(u64, u64, u64) -> u6
         for (x, word) in x.iter_mut().zip(words) {
             word.store(x.as_mut_ptr());
         }
-        for i in 0..V::LANES {
+        for i in (0..V::LANES).filter(|i| lanes.to_bits() >> i & 1 != 0) {
             let pair = |n: usize| u64::from(x[n][i]) | u64::from(x[n + 1][i]) << 32;
             let r = f(pair(0), pair(2), pair(4));
             (low[i], high[i]) = (r as u32, (r >> 32) as u32);

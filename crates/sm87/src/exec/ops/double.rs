@@ -1,12 +1,11 @@
 //! DADD, DMUL, DFMA and DSETP.
 
 use super::fp32::signed;
-use crate::exec::alu::{self, Each};
+use crate::exec::alu;
 use crate::exec::lower::{Lower, Refused, Widen};
 use crate::exec::rows::Src;
 use crate::exec::several::{Results, Several, Sources, map_pairs, several};
 use crate::exec::uop::Uop;
-use crate::exec::warp::Warp;
 use sm87_num::{Round, f64 as num};
 use sm87_simd::{Double, Simd};
 
@@ -17,11 +16,6 @@ pub(crate) const CODE: u32 = 12;
 
 fn flag(on: bool, bits: u32) -> u32 {
     if on { bits } else { 0 }
-}
-
-#[inline(always)]
-fn source(w: &Warp, u: &Uop, s: Src, n: usize, lane: u32) -> u64 {
-    num::modify(w.get64(s, lane), u.mods & ABS[n] != 0, u.mods & NEG[n] != 0)
 }
 
 fn round(u: &Uop) -> Round {
@@ -48,27 +42,133 @@ impl<const OP: u8> Several for Arithmetic<OP> {
     const CONDITIONS: usize = 0;
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
-        if u.mods >> ROUND & 3 == 0 {
-            let (a, b, c) = (modified(u, 0, s.a), modified(u, 1, s.b), modified(u, 2, s.c));
-            let r = match OP {
-                ADD => V::double(Double::Add, a, a, b),
-                MUL => V::double(Double::Mul, a, b, a),
-                _ => V::double(Double::Fma, a, b, c),
-            };
-            let top = V::splat(0x7ff0_0000);
-            // The vector form does not compute which NaN results. If a result has the exponent of a NaN, all lanes are computed one
-            // by one.
-            if !r[1].and(top).eq(top).any() {
-                return Results::value(r);
-            }
+        let (a, b, c) = (modified(u, 0, s.a), modified(u, 1, s.b), modified(u, 2, s.c));
+        let (r, open) =
+            if u.mods >> ROUND & 3 == 0 { nearest::<V, OP>(a, b, c) } else { directed::<V, OP>(round(u), a, b, c) };
+        if !open.any() {
+            return Results::value(r);
         }
         let source = |n: usize, x| num::modify(x, u.mods & ABS[n] != 0, u.mods & NEG[n] != 0);
-        Results::value(map_pairs(&s, |a, b, c| match OP {
+        let exact = map_pairs(&s, open, |a, b, c| match OP {
             ADD => num::add(source(0, a), source(1, b), round(u)),
             MUL => num::mul(source(0, a), source(1, b), round(u)),
             _ => num::fma(source(0, a), source(1, b), source(2, c), round(u)),
-        }))
+        });
+        Results::value([0, 1].map(|n| open.select(exact[n], r[n])))
     }
+}
+
+/// Rounds to nearest, as the host does. The mask has the lanes whose result has the exponent of a NaN: the vector form does not compute
+/// which NaN results.
+#[inline(always)]
+fn nearest<V: Simd, const OP: u8>(a: [V; 2], b: [V; 2], c: [V; 2]) -> ([V; 2], V) {
+    let r = match OP {
+        ADD => add(a, b),
+        MUL => mul(a, b),
+        _ => V::double(Double::Fma, a, b, c),
+    };
+    let top = V::splat(0x7ff0_0000);
+    (r, r[1].and(top).eq(top))
+}
+
+#[inline(always)]
+fn add<V: Simd>(x: [V; 2], y: [V; 2]) -> [V; 2] {
+    V::double(Double::Add, x, x, y)
+}
+
+#[inline(always)]
+fn mul<V: Simd>(x: [V; 2], y: [V; 2]) -> [V; 2] {
+    V::double(Double::Mul, x, y, x)
+}
+
+#[inline(always)]
+fn minus<V: Simd>(x: [V; 2]) -> [V; 2] {
+    [x[0], x[1].xor(V::splat(1 << 31))]
+}
+
+/// A sum and its error, which is a double (Knuth's TwoSum).
+#[inline(always)]
+fn two_sum<V: Simd>(x: [V; 2], y: [V; 2]) -> [[V; 2]; 2] {
+    let sum = add(x, y);
+    let second = add(sum, minus(x));
+    let first = add(sum, minus(second));
+    [sum, add(add(x, minus(first)), add(y, minus(second)))]
+}
+
+// These are functions, and no closures, because a closure would be handed the host's vectors in memory.
+
+/// The high word of a number without its sign.
+#[inline(always)]
+fn size<V: Simd>(x: [V; 2]) -> V {
+    x[1].and(V::splat(0x7fff_ffff))
+}
+
+/// Whether a number is zero, of either sign.
+#[inline(always)]
+fn is_zero<V: Simd>(x: [V; 2]) -> V {
+    size(x).or(x[0]).eq(V::splat(0))
+}
+
+/// Whether a number is infinite, a NaN, or so large that twice as much has no double.
+#[inline(always)]
+fn large<V: Simd>(x: [V; 2]) -> V {
+    V::splat(0x7fdf_ffff).lt(size(x))
+}
+
+/// Whether the error of the product of two numbers need not be a double: its last bit may be below that of the least double.
+#[inline(always)]
+fn small<V: Simd>(a: [V; 2], b: [V; 2], product: [V; 2]) -> V {
+    size(product).lt(V::splat(64 << 20)).and(is_zero(a).or(is_zero(b)).not())
+}
+
+/// Rounds in another direction: a result that is rounded to nearest is at most one step away, and the sign of its error tells which. The
+/// mask has the lanes in which the error need not be a double, or may be too large for one.
+#[inline(always)]
+fn directed<V: Simd, const OP: u8>(round: Round, a: [V; 2], b: [V; 2], c: [V; 2]) -> ([V; 2], V) {
+    let (r, error, open) = match OP {
+        ADD => {
+            let [sum, error] = two_sum(a, b);
+            (zero_sum(round, sum, a[1].or(b[1])), error, large(sum).or(large(a)).or(large(b)))
+        }
+        MUL => {
+            let r = mul(a, b);
+            (r, V::double(Double::Fma, a, b, minus(r)), large(r).or(small(a, b, r)))
+        }
+        _ => {
+            // ErrFma of Boldo and Muller (Exact and approximated error of the FMA, 2011), without its last sum: only its sign matters.
+            let (r, product) = (V::double(Double::Fma, a, b, c), mul(a, b));
+            let rest = V::double(Double::Fma, a, b, minus(product));
+            let [low, lowest] = two_sum(c, rest);
+            let [high, middle] = two_sum(product, low);
+            let error = add(add(add(high, minus(r)), middle), lowest);
+            let open = large(r).or(large(product)).or(large(c)).or(small(a, b, product));
+            (zero_sum(round, r, a[1].xor(b[1]).or(c[1])), error, open)
+        }
+    };
+    (stepped(round, r, error), open)
+}
+
+/// A sum of zero is negative if it is rounded down, unless both of its terms are positive. `signs` has the sign of either term.
+#[inline(always)]
+fn zero_sum<V: Simd>(round: Round, r: [V; 2], signs: V) -> [V; 2] {
+    let sign = signs.and(V::splat(1 << 31)).and(is_zero(r));
+    [r[0], if round == Round::Rm { r[1].or(sign) } else { r[1] }]
+}
+
+/// The neighbour of a number that is rounded to nearest, where the direction asks for it. `error` is what the exact number has more.
+#[inline(always)]
+fn stepped<V: Simd>(round: Round, r: [V; 2], error: [V; 2]) -> [V; 2] {
+    let [above, exact, _] = V::double_relation([V::splat(0); 2], error);
+    let (below, negative) = (above.or(exact).not(), r[1].sar(V::splat(31)));
+    let (up, down) = match round {
+        Round::Rp => (above, V::splat(0)),
+        Round::Rm => (V::splat(0), below),
+        _ => (above.and(negative), below.and(negative.not())),
+    };
+    // Bits count from zero on both sides.
+    let inward = negative.select(up, down);
+    let outward = negative.select(down, up);
+    V::add_wide(r, [inward.or(outward.and(V::splat(1))), inward]).0
 }
 
 /// DSETP with a compare code.
@@ -85,25 +185,28 @@ impl Several for Relate {
     }
 }
 
-/// DSETP with `.MIN` or `.MAX`.
-struct SetPredicate;
-impl Each for SetPredicate {
+/// DSETP with `.MIN` or `.MAX`. The second condition is that both sources are NaN: see [`num::both_nan`].
+pub(crate) struct Extreme;
+impl Several for Extreme {
+    const PAIRS: u32 = 3;
+    const WORDS: usize = 0;
+    const CONDITIONS: usize = 2;
     #[inline(always)]
-    fn each(w: &mut Warp, u: &Uop, lane: u32) {
-        let (a, b) = (source(w, u, u.a, 0, lane), source(w, u, u.b, 1, lane));
-        let code = (u.mods >> CODE & 15) as u8;
-        let bit = |on: bool| u32::from(on) << lane;
-        let hit = bit(num::compare(a, b, code));
-        // The codes .MIN and .MAX use the second destination to report that both sources are NaN.
-        let other = if matches!(code, 0 | 15) { bit(num::both_nan(a, b)) } else { !hit };
-        let p = w.pred(u.ps);
-        let combine = |x: u32| match u.imm {
-            0 => x & p,
-            1 => x | p,
-            _ => x ^ p,
-        };
-        w.set_pred(u.pd, 1 << lane, combine(hit));
-        w.set_pred(u.pe, 1 << lane, combine(other));
+    fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
+        let (a, b) = (modified(u, 0, s.a), modified(u, 1, s.b));
+        let [less, equal, unordered] = V::double_relation(a, b);
+        let [_, a_is_number, a_is_nan] = V::double_relation(a, a);
+        let [_, _, b_is_nan] = V::double_relation(b, b);
+        // Of two zeros, the negative one is less. Other numbers that are equal have the same sign.
+        let below = less.or(equal.and(a[1].xor(b[1])).and(a[1]).sar(V::splat(31)));
+        let hit = if u.mods >> CODE & 15 == 0 { below } else { below.not() };
+        let hit = unordered.select(a_is_number, hit);
+        let p = V::from_bits(s.p);
+        Results {
+            value: s.a,
+            first: alu::combined(u.imm, hit, p),
+            second: alu::combined(u.imm, a_is_nan.and(b_is_nan), p),
+        }
     }
 }
 
@@ -159,9 +262,113 @@ pub(crate) fn dsetp(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     };
     let mods = ma | mb | l.bits(76, 4) << CODE;
     let run = match l.bits(76, 4) {
-        0 | 15 => alu::each::<SetPredicate>(),
+        0 | 15 => several::<Extreme>(false),
         _ => several::<Relate>(false),
     };
     let (pd, pe) = (l.pdst(81), l.pdst(84));
     Ok(Uop { a, b, mods, imm: l.bits(74, 2), pd, pe, ps: l.ps(), ..l.uop(run) })
+}
+
+#[cfg(test)]
+mod tests {
+    //! Vectors of doubles against the definitions for one lane.
+
+    use super::*;
+    use crate::exec::several::tests::lanes;
+    use proptest::prelude::*;
+
+    /// Doubles with any bits, and often those at the edges of the format.
+    fn double() -> impl Strategy<Value = u64> {
+        const EDGES: [u64; 8] = [
+            0x000f_ffff_ffff_ffff,
+            0x0010_0000_0000_0000,
+            0x3ff0_0000_0000_0000,
+            0x7fef_ffff_ffff_ffff,
+            0x7ff0_0000_0000_0000,
+            0x7ff0_0000_0000_0001,
+            0x7ff8_0000_0000_1234,
+            0x3ff0_0000_0000_0001,
+        ];
+        let edge = (prop::sample::select(EDGES.to_vec()), any::<bool>()).prop_map(|(x, neg)| x | u64::from(neg) << 63);
+        prop_oneof![
+            any::<u64>(),
+            0..2u64,
+            edge,
+            any::<f64>().prop_map(f64::to_bits),
+            (-4.0..4.0f64).prop_map(f64::to_bits)
+        ]
+    }
+
+    /// Three numbers whose product and sum is near zero, near the least number or near the greatest, and often exact.
+    fn near() -> impl Strategy<Value = [u64; 3]> {
+        let power = prop_oneof![0..2047u64, 0..64u64, 490..580u64, 1023..1024u64, 1500..1570u64, 1980..2047u64];
+        let number = (any::<u64>(), prop::sample::select(vec![0, 20, 26, 40, 52]), power)
+            .prop_map(|(x, zeros, power)| x & 1 << 63 | (x & ((1 << 52) - 1)) >> zeros << zeros | power << 52);
+        let steps = prop_oneof![Just(0u64), Just(1), Just(u64::MAX), any::<u64>()];
+        (number.clone(), number.clone(), number, steps, 0..8u8).prop_map(|(a, b, c, steps, how)| {
+            let [x, y] = [a, b].map(f64::from_bits);
+            match how {
+                0 => [a, a ^ 1 << 63, c],
+                1 => [a, (-x).to_bits().wrapping_add(steps), c],
+                2 | 3 => [a, b, (-x * y).to_bits().wrapping_add(steps)],
+                4 => [a, 0x3ff0_0000_0000_0000, (-x).to_bits().wrapping_add(steps)],
+                5 => [a, (1.0 / x).to_bits(), c],
+                6 => [a, (f64::from_bits(54 << 52 | steps & 0xf) / x).to_bits(), c],
+                _ => [a, b, c],
+            }
+        })
+    }
+
+    /// The numbers of eight lanes.
+    fn eight() -> impl Strategy<Value = [[u64; 8]; 3]> {
+        let any = || prop::array::uniform3(double()).boxed();
+        let near = prop_oneof![9 => near(), 1 => any()].boxed();
+        prop_oneof![prop::array::uniform8(any()), prop::array::uniform8(near)]
+            .prop_map(|lanes| std::array::from_fn(|n| lanes.map(|lane| lane[n])))
+    }
+
+    fn words(x: [[u64; 8]; 3]) -> [[u32; 8]; 6] {
+        std::array::from_fn(|n| x[n / 2].map(|x| (x >> (32 * (n % 2))) as u32))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn arithmetic_is_that_of_one_lane(x in eight(), mods in 0..64u32, round in 0..4u32) {
+            let (words, mods) = (words(x), mods | round << ROUND);
+            let sign = |n: usize, x: u64| num::modify(x, mods & ABS[n] != 0, mods & NEG[n] != 0);
+            let round = Round::from_bits(round);
+            let all = [lanes::<Arithmetic<ADD>>, lanes::<Arithmetic<MUL>>, lanes::<Arithmetic<FMA>>];
+            for (op, run) in all.into_iter().enumerate() {
+                for found in run(mods, 0, words, [0; 2]) {
+                    for (i, (value, _)) in found.into_iter().enumerate() {
+                        let (a, b, c) = (sign(0, x[0][i]), sign(1, x[1][i]), sign(2, x[2][i]));
+                        let want = [num::add(a, b, round), num::mul(a, b, round), num::fma(a, b, c, round)][op];
+                        prop_assert_eq!(value, want, "operation {} of {:#x} {:#x} {:#x}", op, a, b, c);
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn comparisons_are_those_of_one_lane(
+            x in eight(), mods in 0..16u32, code in 0..16u32, how in 0..3u32, p: u32,
+        ) {
+            let mods = mods | code << CODE;
+            let (extreme, code) = (matches!(code, 0 | 15), code as u8);
+            let run = if extreme { lanes::<Extreme> } else { lanes::<Relate> };
+            let sign = |n: usize, x: u64| num::modify(x, mods & ABS[n] != 0, mods & NEG[n] != 0);
+            for found in run(mods, how, words(x), [p, 0]) {
+                for (i, (_, conditions)) in found.into_iter().enumerate() {
+                    let (a, b) = (sign(0, x[0][i]), sign(1, x[1][i]));
+                    let hit = num::compare(a, b, code);
+                    let other = if extreme { num::both_nan(a, b) } else { !hit };
+                    let on = p >> i & 1 != 0;
+                    let combine = |x: bool| [x & on, x | on, x ^ on][how as usize];
+                    prop_assert_eq!(conditions, [combine(hit), combine(other)], "lane {} of {:x?}", i, x);
+                }
+            }
+        }
+    }
 }
