@@ -5,6 +5,7 @@ import email
 import json
 import os
 import pathlib
+import platform
 import re
 import shlex
 import shutil
@@ -14,7 +15,7 @@ import tarfile
 import zipfile
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, TEGRARM_SIM
 
 from tegrarm import _ffi
 
@@ -283,3 +284,12 @@ def test_versions_agree(installed):
         **{f"Cargo.toml, {name}": version for name, version in re.findall(r'^(tegra\S*) = \{ path = .*version = "(.*?)"', cargo, re.M)},
     }
     assert len(set(found.values())) == 1, found
+
+
+@pytest.mark.skipif(not TEGRARM_SIM.exists() or platform.machine() != "x86_64", reason="no tegrarm-sim for x86-64: make sim")
+def test_no_vector_instruction_of_the_engine_is_a_function_of_its_own():
+    """A function without the host's features calls such a function for each instruction, with its vectors in memory. Closures are often such
+    functions. The engine computes with them as well, but takes twice as long."""
+    symbols = sh("nm", "--demangle", TEGRARM_SIM)
+    assert "_wide" in symbols
+    assert not re.findall(r"core_arch::x86::(?:sse|avx)\w*::\w+", symbols)

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::interpolate::{self, Pairs};
-use crate::{Double, Simd};
+use crate::{Double, Simd, Taker};
 use sm87_num::mufu::Table;
 use std::arch::x86_64::*;
 
@@ -257,13 +257,13 @@ impl Simd for Avx2 {
         unsafe { quadruples(|i| p.add(16 * i)) }
     }
     #[inline(always)]
-    unsafe fn gather_words(base: *const u8, at: *const u32, n: usize, mut put: impl FnMut(usize, [Self; 4])) {
+    unsafe fn gather_words(base: *const u8, at: *const u32, n: usize, taker: &impl Taker) {
         // SAFETY: whoever calls has found four words for each group at each of the eight addresses; these loads need no alignment.
         unsafe {
             let lane = |i: usize| base.add(at.add(i).read() as usize).cast::<__m128i>();
             let lanes: [_; 8] = std::array::from_fn(lane);
             for i in 0..n {
-                put(i, by_words(|lane| _mm_loadu_si128(lanes[lane].add(i))));
+                taker.take(i, by_words(|lane| _mm_loadu_si128(lanes[lane].add(i))));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What the multi-function unit computes from its tables ([`sm87_num::mufu`]), for several lanes at a time. Sums have more than 32 bits, so
-//! each half of the lanes has them as pairs: the even lanes, and the odd ones.
+//! each half of the lanes has them as pairs: the even lanes, and the odd ones. There are no closures and no maps of arrays, because these may become
+//! functions of their own, which the host's vectors would be handed to in memory.
 
 use crate::Simd;
 use sm87_num::mufu::{BINADES, DISTANCE, LG2, TANH, Table, UNIT};
@@ -60,10 +61,11 @@ fn sums<V: Pairs, const N: usize>(table: &'static Table<N>, argument: V) -> [V; 
     let square = square(x);
     let parts = V::look_up(&table.rows.0, row);
     let (weight, bias) = (V::splat(table.weight as u32), V::pairs_of(table.bias as i64 as u64));
-    let sum = |[c0, c1, c2]: [V; 3], x: V, square: V| {
-        c0.product(weight).add_pairs(bias).add_pairs(c1.product(x)).add_pairs(c2.product(square))
-    };
-    [sum(parts, x, square), sum(parts.map(V::shr_pairs::<32>), x.shr_pairs::<32>(), square.shr_pairs::<32>())]
+    let [c0, c1, c2] = parts;
+    let [d0, d1, d2] = [c0.shr_pairs::<32>(), c1.shr_pairs::<32>(), c2.shr_pairs::<32>()];
+    let even = c0.product(weight).add_pairs(bias).add_pairs(c1.product(x)).add_pairs(c2.product(square));
+    let (x, square) = (x.shr_pairs::<32>(), square.shr_pairs::<32>());
+    [even, d0.product(weight).add_pairs(bias).add_pairs(d1.product(x)).add_pairs(d2.product(square))]
 }
 
 /// Numbers of less than 52 bits times 2^`exponent`, cut to the bits of floats. A denormal result becomes zero. Exponents are such that
@@ -72,9 +74,10 @@ fn sums<V: Pairs, const N: usize>(table: &'static Table<N>, argument: V) -> [V; 
 fn cut<V: Pairs>(numbers: [V; 2], exponent: V) -> V {
     // With these upper bits, a number is a double that is larger by 2^52.
     let magic = V::pairs_of(0x4330_0000 << 32);
-    let doubles = numbers.map(|x| x.or(magic).sub_doubles(magic));
+    let [even, odd] = numbers;
+    let (even, odd) = (even.or(magic).sub_doubles(magic), odd.or(magic).sub_doubles(magic));
     // The lowest bit of the double's exponent becomes that of the float's, and as many of the others as have room.
-    let bits = V::joined(doubles.map(V::shr_pairs::<29>));
+    let bits = V::joined([even.shr_pairs::<29>(), odd.shr_pairs::<29>()]);
     let scaled = bits.add(exponent.sub(V::splat(1023 - 127)).shl(V::splat(23)));
     let zero = V::splat(0);
     let is_zero = V::mixed(numbers[0].equal_pairs(zero), numbers[1].equal_pairs(zero));

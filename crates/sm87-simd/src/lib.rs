@@ -23,6 +23,14 @@ pub enum Double {
     Fma,
 }
 
+/// What [`Simd::gather_words`] hands groups of words to. A closure might become a function of its own, which the host's vectors would be
+/// handed to in memory.
+pub trait Taker {
+    /// # Safety
+    /// As the taker says.
+    unsafe fn take<V: Simd>(&self, n: usize, words: [V; 4]);
+}
+
 /// A number of lanes of 32 bits each. In a *mask* the bits of a lane are all set or all clear.
 pub trait Simd: Copy {
     /// The number of lanes of a value.
@@ -139,12 +147,12 @@ pub trait Simd: Copy {
     /// # Safety
     /// As for `gather2`, with addresses of four words.
     unsafe fn gather4(base: *const u8, at: *const u32) -> [Self; 4];
-    /// Reads words in a row that need not be aligned to more than a word: `n` groups of four, each of which is handed to `put` with its
+    /// Reads words in a row that need not be aligned to more than a word: `n` groups of four, each of which is handed to `taker` with its
     /// number.
     ///
     /// # Safety
-    /// As for `gather2`, but only words are aligned, and there are `4 * n` of them.
-    unsafe fn gather_words(base: *const u8, at: *const u32, n: usize, put: impl FnMut(usize, [Self; 4]));
+    /// As for `gather2`, but only words are aligned, and there are `4 * n` of them. `taker` takes groups below `n`.
+    unsafe fn gather_words(base: *const u8, at: *const u32, n: usize, taker: &impl Taker);
     /// Reads a pair or a quadruple of words for all lanes.
     ///
     /// # Safety

@@ -1,7 +1,7 @@
 //! One lane: a word.
 #![allow(unsafe_code)]
 
-use crate::{Double, Simd};
+use crate::{Double, Simd, Taker};
 use sm87_num::Round;
 use sm87_num::half::Kind;
 use sm87_num::mufu::{Function, Table, mufu};
@@ -220,13 +220,13 @@ impl Simd for u32 {
         }
     }
     #[inline(always)]
-    unsafe fn gather_words(base: *const u8, at: *const u32, n: usize, mut put: impl FnMut(usize, [Self; 4])) {
+    unsafe fn gather_words(base: *const u8, at: *const u32, n: usize, taker: &impl Taker) {
         // SAFETY: whoever calls has found four words for each group at this lane's address.
         unsafe {
             let first = base.add(at.read() as usize).cast::<u32>();
             for i in 0..n {
                 let word = |k: usize| first.add(4 * i + k).read_volatile();
-                put(i, [word(0), word(1), word(2), word(3)]);
+                taker.take(i, [word(0), word(1), word(2), word(3)]);
             }
         }
     }

@@ -94,17 +94,33 @@ fn uniform<O: Alu>(w: &mut Warp, u: &Uop) -> Flow {
     Flow::Next
 }
 
-/// The lanes of the masks that a function makes of two sources, for values in which a lane of `exec` is.
+/// What makes masks of two sources. A closure might become a function of its own, which the host's vectors would be handed to in memory.
+trait Masks<const N: usize> {
+    fn eval<V: Simd>(u: &Uop, a: V, b: V) -> [V; N];
+}
+
+struct Three<O>(O);
+impl<O: Compare> Masks<3> for Three<O> {
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V) -> [V; 3] {
+        O::eval(u, a, b).into()
+    }
+}
+
+struct One<O>(O);
+impl<O: Condition> Masks<1> for One<O> {
+    #[inline(always)]
+    fn eval<V: Simd>(_: &Uop, a: V, b: V) -> [V; 1] {
+        [O::eval(a, b)]
+    }
+}
+
+/// The lanes of the masks of two sources, for values in which a lane of `exec` is.
 ///
 /// # Safety
 /// See [`super::uop::Handler`].
 #[inline(always)]
-unsafe fn masks<V: Simd, const N: usize, const FULL: bool>(
-    w: &Warp,
-    u: &Uop,
-    exec: u32,
-    f: impl Fn(V, V) -> [V; N],
-) -> [u32; N] {
+unsafe fn masks<V: Simd, M: Masks<N>, const N: usize, const FULL: bool>(w: &Warp, u: &Uop, exec: u32) -> [u32; N] {
     let (a, b) = (w.src(u.a), w.src(u.b));
     let whole = in_values::<V>(exec);
     let mut found = [0; N];
@@ -112,7 +128,7 @@ unsafe fn masks<V: Simd, const N: usize, const FULL: bool>(
     while i < 32 {
         if FULL || !whole || part::<V>(exec, i) != 0 {
             // SAFETY: rows have 32 words.
-            let made = unsafe { f(V::load(a.add(i)), V::load(b.add(i))) };
+            let made = unsafe { M::eval(u, V::load(a.add(i)), V::load(b.add(i))) };
             for (found, mask) in found.iter_mut().zip(made) {
                 *found |= mask.to_bits() << i;
             }
@@ -126,7 +142,7 @@ unsafe fn masks<V: Simd, const N: usize, const FULL: bool>(
 #[inline(always)]
 unsafe fn relation<V: Simd, O: Compare, const FULL: bool>(w: &Warp, u: &Uop, exec: u32) -> [u32; 3] {
     // SAFETY: the conditions are those of this function.
-    unsafe { masks::<V, 3, FULL>(w, u, exec, |a, b| O::eval(u, a, b).into()) }
+    unsafe { masks::<V, Three<O>, 3, FULL>(w, u, exec) }
 }
 
 #[inline(always)]
@@ -221,7 +237,7 @@ handlers!(setp_uniform_plain setp_uniform_wide <Compare> |w, u, _exec, _V| {
 });
 handlers!(condition_plain condition_wide <Condition, FULL> |w, u, exec, V| {
     // SAFETY: the interpreter calls handlers with the warp whose arrays the micro-op was lowered for: its operands are rows.
-    let [hit] = unsafe { masks::<V, 1, FULL>(w, u, exec, |a, b| [O::eval(a, b)]) };
+    let [hit] = unsafe { masks::<V, One<O>, 1, FULL>(w, u, exec) };
     set_combined(w, u, exec, hit ^ u.imm)
 });
 handlers!(condition_lane_plain condition_lane_wide <Condition> |w, u, exec, _V| {

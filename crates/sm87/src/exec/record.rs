@@ -11,7 +11,7 @@ use super::uop::{Handlers, UNIFORM, Uop};
 use sm87_native::{Graph, One, Two, Value};
 use sm87_num::mufu::Table;
 use sm87_simd::interpolate::{self, Pairs};
-use sm87_simd::{Double, Simd};
+use sm87_simd::{Double, Simd, Taker};
 use std::cell::RefCell;
 
 /// Writes down what an instruction does.
@@ -336,8 +336,8 @@ impl Simd for Recorded {
     unsafe fn gather4(_: *const u8, _: *const u32) -> [Self; 4] {
         [Recorded::refused(); 4]
     }
-    unsafe fn gather_words(_: *const u8, _: *const u32, _: usize, mut put: impl FnMut(usize, [Self; 4])) {
-        put(0, [Recorded::refused(); 4]);
+    unsafe fn gather_words(_: *const u8, _: *const u32, _: usize, _: &impl Taker) {
+        Recorded::refused();
     }
     unsafe fn spread2(_: *const u8) -> [Self; 2] {
         [Recorded::refused(); 2]

@@ -6,7 +6,7 @@ use crate::exec::known::{Pattern, Places};
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
-use sm87_simd::{Simd, part};
+use sm87_simd::{Simd, Taker, part};
 use tegra_mm::whole;
 
 /// If at most this many lanes are active, they are loaded one by one.
@@ -143,6 +143,29 @@ unsafe fn same<V: Simd, const SIZE: u32>(w: &mut Warp, u: &Uop, p: *const u8) {
     }
 }
 
+/// The rows that loads write, for lanes from `i` on. `ALL` says that all of them are active.
+struct Rows<'a, const ALL: bool> {
+    loads: &'a [Uop],
+    rows: *mut u32,
+    i: usize,
+    on: u32,
+}
+
+impl<const ALL: bool> Taker for Rows<'_, ALL> {
+    /// # Safety
+    /// There are four loads for each group.
+    #[inline(always)]
+    unsafe fn take<V: Simd>(&self, n: usize, words: [V; 4]) {
+        for (k, x) in words.into_iter().enumerate() {
+            // SAFETY: as this function asks of its caller; a load was lowered with a row of 32 words.
+            unsafe {
+                let row = self.rows.add(self.loads.get_unchecked(4 * n + k).d.offset());
+                if ALL { x.store(row.add(self.i)) } else { put(row, self.i, self.on, x) }
+            }
+        }
+    }
+}
+
 /// Executes several loads of one word together. Each loads the word that follows the word of the load before.
 ///
 /// # Safety
@@ -157,17 +180,9 @@ pub(super) unsafe fn load_rows<V: Simd>(w: &mut Warp, loads: &[Uop], on: u32, pl
         // SAFETY: whoever calls has found four words more for each lane and each group of loads; rows have 32 words.
         unsafe {
             if active == V::ALL {
-                V::gather_words(base, at.add(i), loads.len() / 4, |n, found| {
-                    for (k, x) in found.into_iter().enumerate() {
-                        x.store(rows.add(loads.get_unchecked(4 * n + k).d.offset() + i));
-                    }
-                });
+                V::gather_words(base, at.add(i), loads.len() / 4, &Rows::<true> { loads, rows, i, on });
             } else if active != 0 {
-                V::gather_words(base, at.add(i), loads.len() / 4, |n, found| {
-                    for (k, x) in found.into_iter().enumerate() {
-                        put(rows.add(loads.get_unchecked(4 * n + k).d.offset()), i, on, x);
-                    }
-                });
+                V::gather_words(base, at.add(i), loads.len() / 4, &Rows::<false> { loads, rows, i, on });
             }
         }
         i += V::LANES;
