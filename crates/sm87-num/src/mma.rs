@@ -69,18 +69,20 @@ impl Imma {
         [b * self.rows / 8, b, self.rows / 4]
     }
 
+    /// The number of bits of an element of A and B.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.bits
+    }
+
     /// Computes D = A·B + C. Registers beyond [`Imma::registers`] are ignored in the operands and zero in the result.
     #[must_use]
-    #[inline(always)]
+    #[inline]
     pub fn run(self, a: &[Fragment; 4], b: &[Fragment; 2], c: &[Fragment; 4]) -> [Fragment; 4] {
         let (left, right) = (self.left(a), self.right(&b[..self.registers()[1]]));
         self.sums(c, |row, column| {
-            let (left, right) = (&left[row], &right[column]);
-            let mut sum = 0;
-            for k in 0..64 {
-                sum += i32::from(left[k]) * i32::from(right[k]);
-            }
-            sum
+            let factors = left[row].iter().zip(&right[column]).take(self.depth);
+            factors.map(|(&x, &y)| i32::from(x) * i32::from(y)).sum()
         })
     }
 

@@ -99,6 +99,7 @@ impl Simd for Avx2 {
         add = _mm256_add_epi32;
         sub = _mm256_sub_epi32;
         mul = _mm256_mullo_epi32;
+        dot2 = _mm256_madd_epi16;
         and = _mm256_and_si256;
         or = _mm256_or_si256;
         xor = _mm256_xor_si256;

@@ -187,6 +187,14 @@ pub trait Simd: Copy {
     /// As for `scatter4`.
     unsafe fn put_row4(words: [Self; 4], p: *mut u8);
 
+    /// The sum of the products of the two signed halves of each lane.
+    #[inline(always)]
+    fn dot2(self, o: Self) -> Self {
+        let half = Self::splat(16);
+        let low = self.shl(half).sar(half).mul(o.shl(half).sar(half));
+        low.add(self.sar(half).mul(o.sar(half)))
+    }
+
     /// `!self`.
     #[inline(always)]
     fn not(self) -> Self {

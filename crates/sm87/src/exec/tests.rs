@@ -140,6 +140,34 @@ mod moved {
     }
 }
 
+mod halves {
+    //! Products of signed halves.
+
+    use super::*;
+    use crate::exec::alu::Alu;
+    use crate::exec::several::tests::{One, lanes};
+
+    struct Dot;
+    impl Alu for Dot {
+        fn eval<V: Simd>(_: &crate::exec::uop::Uop, a: V, b: V, _: V, _: u32) -> V {
+            a.dot2(b)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_are_added(words in prop::array::uniform2(prop::array::uniform8(prop_oneof![any::<u32>(), Just(0x8000_8000)]))) {
+            let [a, b] = words;
+            for found in lanes::<One<Dot>>(0, 0, [a, a, b, b, a, b], [0; 2]) {
+                for (lane, (word, _)) in found.into_iter().enumerate() {
+                    let product = |at: u32| i32::from((a[lane] >> at) as i16) * i32::from((b[lane] >> at) as i16);
+                    prop_assert_eq!(word as u32, product(0).wrapping_add(product(16)) as u32);
+                }
+            }
+        }
+    }
+}
+
 mod functions {
     //! What the multi-function unit computes.
 

@@ -13,7 +13,7 @@ use crate::exec::warp::Warp;
 use sm87_num::Round;
 use sm87_num::hmma::Hmma;
 use sm87_num::mma::{Bmma, Fragment, Imma, dmma, transpose};
-use sm87_simd::Simd;
+use sm87_simd::{Double, Simd};
 
 #[inline(always)]
 fn load<const N: usize>(w: &Warp, s: Src, used: usize) -> [Fragment; N] {
@@ -196,25 +196,136 @@ impl Whole for Integers {
         if let Err(flow) = whole(env, u, exec) {
             return flow;
         }
-        let f = u.imm;
-        let sparse = f & 256 != 0;
-        let make = if sparse { Imma::sparse_from_bits } else { Imma::from_bits };
-        let Some(mut i) = make(f & 7, f & 8 != 0, f & 16 != 0) else {
+        let Some(i) = imma_of(u.imm) else {
             return env.warp_error(u, WarpError::IllegalEncoding, "IMMA shape".to_owned());
         };
-        (i.signed_a, i.signed_b, i.saturate) = (f & 32 != 0, f & 64 != 0, f & 128 != 0);
         let [ra, rb, rc] = i.registers();
         let c = if w.pred(u.ps) == 0 { [[0; 32]; 4] } else { load::<4>(w, u.c, rc) };
-        let a = load::<4>(w, u.a, ra);
-        let d = if sparse {
-            let metadata = Metadata::from_imm(f);
-            i.run_sparse(&a, &load::<4>(w, u.b, 2 * rb), &c, &metadata.load(w), metadata.selector as usize)
+        let d = if u.imm & SPARSE != 0 {
+            let metadata = Metadata::from_imm(u.imm);
+            let (a, b) = (load::<4>(w, u.a, ra), load::<4>(w, u.b, 2 * rb));
+            i.run_sparse(&a, &b, &c, &metadata.load(w), metadata.selector as usize)
+        } else if V::LANES == 1 {
+            i.run(&load::<4>(w, u.a, ra), &load::<2>(w, u.b, rb), &c)
         } else {
-            i.run(&a, &load::<2>(w, u.b, rb), &c)
+            // SAFETY: the micro-op was lowered with as many registers, whose rows follow each other.
+            unsafe { integers::<V>(i, w.src(u.a), w.src(u.b), &c) }
         };
         store(w, u.d, &d[..rc]);
         Flow::Next
     }
+}
+
+/// The flag of `imm` that says that half of A is stored.
+const SPARSE: u32 = 1 << 8;
+
+/// What [`imma_lower`] wrote into `imm`.
+fn imma_of(imm: u32) -> Option<Imma> {
+    let make = if imm & SPARSE != 0 { Imma::sparse_from_bits } else { Imma::from_bits };
+    let mut i = make(imm & 7, imm & 8 != 0, imm & 16 != 0)?;
+    (i.signed_a, i.signed_b, i.saturate) = (imm & 32 != 0, imm & 64 != 0, imm & 128 != 0);
+    Some(i)
+}
+
+/// Computes D as [`Imma::run`] does, the eight columns together.
+///
+/// # Safety
+/// `a` and `b` are the rows of as many registers as the shape has, and a value has eight lanes.
+#[inline(always)]
+unsafe fn integers<V: Simd>(i: Imma, a: *const u32, b: *const u32, c: &[Fragment; 4]) -> [Fragment; 4] {
+    let signed = [i.signed_a, i.signed_b];
+    let [ra, rb, rc] = i.registers();
+    // SAFETY: as this function asks of its caller.
+    let sums = unsafe {
+        match (ra, rb, i.bits()) {
+            (1, 1, 8) => products::<V, 1, 1, 2>(signed, a, b),
+            (1, 1, _) => products::<V, 1, 1, 4>(signed, a, b),
+            (2, 1, 8) => products::<V, 2, 1, 2>(signed, a, b),
+            (2, 1, _) => products::<V, 2, 1, 4>(signed, a, b),
+            (_, _, 8) => products::<V, 4, 2, 2>(signed, a, b),
+            _ => products::<V, 4, 2, 4>(signed, a, b),
+        }
+    };
+    let mut d = [[0; 32]; 4];
+    for (row, sums) in sums.iter().enumerate().take(4 * rc) {
+        for (odd, sums) in sums.as_chunks::<4>().0.iter().enumerate() {
+            let (n, at) = (row / 8 * 2 + odd, row % 8 * 4);
+            let (d, c) = (&mut d[n][at..at + 4], &c[n][at..at + 4]);
+            for t in 0..4 {
+                d[t] = sums[t].wrapping_add(c[t]);
+            }
+            if i.saturate {
+                (0..4).for_each(|t| d[t] = (sums[t] as i32).saturating_add(c[t] as i32) as u32);
+            }
+        }
+    }
+    d
+}
+
+/// The bytes at which the four words of each column begin in a register of B. The even columns are first, because a register of D has
+/// either these or the others.
+const COLUMNS: [u32; 8] = [0, 32, 64, 96, 16, 48, 80, 112];
+
+/// The sums of products for each row of A, the even columns first. The registers of A and B are `A` and `B`, and a word has so many
+/// pairs of elements.
+///
+/// # Safety
+/// As for [`integers`].
+#[inline(always)]
+unsafe fn products<V: Simd, const A: usize, const B: usize, const PAIRS: usize>(
+    [signed_a, signed_b]: [bool; 2],
+    a: *const u32,
+    b: *const u32,
+) -> [[u32; 8]; 16] {
+    let mut left = [[[0u32; 32]; PAIRS]; A];
+    for (n, pairs) in left.iter_mut().enumerate() {
+        for i in (0..32).step_by(V::LANES) {
+            // SAFETY: a register has 32 words, from which a value is taken.
+            let words = unsafe { V::load(a.add(32 * n + i)) };
+            for (p, row) in pairs.iter_mut().enumerate() {
+                // SAFETY: as above.
+                unsafe { halves::<V, PAIRS>(words, p, signed_a).store(row.as_mut_ptr().add(i)) };
+            }
+        }
+    }
+    let mut right = [[[V::splat(0); PAIRS]; 4]; B];
+    for (n, quad) in right.iter_mut().enumerate() {
+        // SAFETY: each of these bytes begins four words of a register, which is aligned.
+        let words = unsafe { V::gather4(b.add(32 * n).cast(), COLUMNS.as_ptr()) };
+        for (pairs, word) in quad.iter_mut().zip(words) {
+            for (p, pair) in pairs.iter_mut().enumerate() {
+                *pair = halves::<V, PAIRS>(word, p, signed_b);
+            }
+        }
+    }
+    let mut sums = [[0; 8]; 16];
+    let tall = A / B;
+    for (row, sums) in sums.iter_mut().enumerate().take(8 * tall) {
+        let mut sum = V::splat(0);
+        for (n, quad) in right.iter().enumerate() {
+            for (t, pairs) in quad.iter().enumerate() {
+                for (p, &pair) in pairs.iter().enumerate() {
+                    let factor = left[n * tall + row / 8][p][row % 8 * 4 + t];
+                    sum = sum.add(V::splat(factor).dot2(pair));
+                }
+            }
+        }
+        // SAFETY: the array has eight words.
+        unsafe { sum.store(sums.as_mut_ptr()) };
+    }
+    sums
+}
+
+/// Pair `p` of the elements of each word, as halves. A word has so many pairs.
+#[inline(always)]
+fn halves<V: Simd, const PAIRS: usize>(words: V, p: usize, signed: bool) -> V {
+    let bits = 16 / PAIRS as u32;
+    // The two elements are moved to the top of a word, one after the other, and from there down to their halves.
+    let first = words.shl(V::splat(32 - bits * (2 * p as u32 + 1)));
+    let second = words.shl(V::splat(32 - bits * (2 * p as u32 + 2)));
+    let (low, high) = (V::splat(32 - bits), V::splat(16 - bits));
+    let (first, second) = if signed { (first.sar(low), second.sar(high)) } else { (first.shr(low), second.shr(high)) };
+    first.and(V::splat(0xffff)).or(second.and(V::splat(0xffff_0000)))
 }
 
 pub(crate) fn imma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -231,7 +342,7 @@ pub(crate) fn imma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         | u32::from(l.bit(76)) << 5
         | u32::from(l.bit(78)) << 6
         | u32::from(l.bit(82)) << 7
-        | u32::from(sparse) << 8
+        | if sparse { SPARSE } else { 0 }
         | if sparse { Metadata::of(l) } else { 0 };
     Ok(Uop { d, a, b, c, imm, ps: addend(l), ..l.uop(alu::whole::<Integers>()) })
 }
@@ -264,11 +375,49 @@ impl Whole for Doubles {
         if let Err(flow) = whole(env, u, exec) {
             return flow;
         }
-        let (a, b, c) = (load::<2>(w, u.a, 2), load::<2>(w, u.b, 2), load::<4>(w, u.c, 4));
-        let d = dmma(&a, &b, &c, Round::from_bits(u.imm));
+        let round = Round::from_bits(u.imm);
+        let (a, b, c) = (load::<2>(w, u.a, 2), w.src(u.b), load::<4>(w, u.c, 4));
+        // SAFETY: B is two registers, whose rows follow each other.
+        let found = if V::LANES > 1 && round == Round::Rn { unsafe { doubles::<V>(&a, b, &c) } } else { None };
+        let d = found.unwrap_or_else(|| dmma(&a, &load::<2>(w, u.b, 2), &c, round));
         store(w, u.d, &d);
         Flow::Next
     }
+}
+
+/// Computes D as [`dmma`] does, rounded to nearest and the eight columns together, unless there is a result with the exponent of a NaN.
+///
+/// # Safety
+/// `b` is the rows of two registers, and a value has eight lanes.
+#[inline(always)]
+unsafe fn doubles<V: Simd>(a: &[Fragment; 2], b: *const u32, c: &[Fragment; 4]) -> Option<[Fragment; 4]> {
+    // SAFETY: each of these bytes begins four words of a register, which is aligned.
+    let (low, high) =
+        unsafe { (V::gather4(b.cast(), COLUMNS.as_ptr()), V::gather4(b.add(32).cast(), COLUMNS.as_ptr())) };
+    let (mut d, mut nans) = ([[0; 32]; 4], V::splat(0));
+    for row in 0..8 {
+        let at = 4 * row;
+        let mut words = [[0u32; 8]; 2];
+        for (n, words) in words.iter_mut().enumerate() {
+            words[..4].copy_from_slice(&c[n][at..at + 4]);
+            words[4..].copy_from_slice(&c[n + 2][at..at + 4]);
+        }
+        // SAFETY: the arrays have eight words each.
+        let mut sum = unsafe { [V::load(words[0].as_ptr()), V::load(words[1].as_ptr())] };
+        for k in 0..4 {
+            let factor = [V::splat(a[0][at + k]), V::splat(a[1][at + k])];
+            sum = V::double(Double::Fma, factor, [low[k], high[k]], sum);
+        }
+        let top = V::splat(0x7ff0_0000);
+        nans = nans.or(sum[1].and(top).eq(top));
+        for (n, words) in words.iter_mut().enumerate() {
+            // SAFETY: the array has eight words.
+            unsafe { sum[n].store(words.as_mut_ptr()) };
+            d[n][at..at + 4].copy_from_slice(&words[..4]);
+            d[n + 2][at..at + 4].copy_from_slice(&words[4..]);
+        }
+    }
+    (!nans.any()).then_some(d)
 }
 
 pub(crate) fn dmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -277,4 +426,69 @@ pub(crate) fn dmma_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     }
     let (d, a, b, c) = (l.dst(4), l.reg(24, 2), l.reg(32, 2), l.reg(64, 4));
     Ok(Uop { d, a, b, c, imm: l.bits(78, 2), ..l.uop(alu::whole::<Doubles>()) })
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    //! All columns together against the definitions.
+
+    use super::*;
+    use crate::exec::host::wide;
+    use crate::exec::rows::Row;
+    use proptest::prelude::*;
+
+    wide! {
+        unsafe fn integers_wide(i: Imma, a: *const u32, b: *const u32, c: &[Fragment; 4]) -> [Fragment; 4] {
+            // SAFETY: as this function asks of its caller.
+            unsafe { integers::<sm87_simd::avx2::Avx2>(i, a, b, c) }
+        }
+        unsafe fn doubles_wide(a: &[Fragment; 2], b: *const u32, c: &[Fragment; 4]) -> Option<[Fragment; 4]> {
+            // SAFETY: as this function asks of its caller.
+            unsafe { doubles::<sm87_simd::avx2::Avx2>(a, b, c) }
+        }
+    }
+
+    /// Rows with any words, or with numbers of which the sums saturate.
+    fn rows<const N: usize>() -> impl Strategy<Value = [Row; N]> {
+        let word = prop_oneof![
+            any::<u32>(),
+            prop::sample::select(vec![0, 0x7fff_ffff, 0x8000_0000, 0x7f7f_7f7f, 0x8080_8080, u32::MAX])
+        ];
+        prop::collection::vec(word, 32 * N)
+            .prop_map(|words| std::array::from_fn(|n| Row(std::array::from_fn(|i| words[32 * n + i]))))
+    }
+
+    proptest! {
+        #[test]
+        fn integers_are_those_of_the_definition(
+            a in rows::<4>(), b in rows::<2>(), c in rows::<4>(), how in 0..8u32,
+            shape in prop::sample::select(vec![0, 2 | 24, 4, 5, 5 | 24, 6 | 24]),
+        ) {
+            let i = imma_of(shape | how << 5).expect("a shape");
+            let (of_a, of_b, of_c) = (a.map(|row| row.0), b.map(|row| row.0), c.map(|row| row.0));
+            let want = i.run(&of_a, &of_b, &of_c);
+            if crate::exec::host::avx2() {
+                // SAFETY: there are as many rows, and the host has AVX2.
+                let found = unsafe { integers_wide(i, a.as_ptr().cast(), b.as_ptr().cast(), &of_c) };
+                prop_assert_eq!(found, want, "{:?}", i);
+            }
+        }
+
+        #[test]
+        fn doubles_are_those_of_the_definition(a in rows::<2>(), b in rows::<2>(), c in rows::<4>(), plain: bool) {
+            // A number whose exponent is near zero is neither lost nor infinite in a sum.
+            let near = |word: u32| if plain { word & 0x800f_ffff | (1000 + (word >> 20 & 31)) << 20 } else { word };
+            let high = |row: Row| Row(row.0.map(near));
+            let ([a0, a1], [b0, b1], [c0, c1, c2, c3]) = (a, b, c);
+            let (a, b, c) = ([a0, high(a1)], [b0, high(b1)], [c0, high(c1), c2, high(c3)]);
+            let (of_a, of_b, of_c) = (a.map(|row| row.0), b.map(|row| row.0), c.map(|row| row.0));
+            let want = dmma(&of_a, &of_b, &of_c, Round::Rn);
+            if crate::exec::host::avx2() {
+                // SAFETY: as above.
+                let found = unsafe { doubles_wide(&of_a, b.as_ptr().cast(), &of_c) };
+                prop_assert!(found.is_some() || !plain);
+                prop_assert_eq!(found.unwrap_or(want), want);
+            }
+        }
+    }
 }
