@@ -228,6 +228,31 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn pick(self, row: *const u32) -> Self {
+        // SAFETY: whoever calls has 32 words; AVX2 is present wherever an `Avx2` exists.
+        unsafe {
+            // Bits 3 and 4 of a number say which eight words have it. A blend takes the top bit.
+            let of = [ps(self.shl(Self::splat(28))), ps(self.shl(Self::splat(27)))];
+            let eight = [Self::load(row), Self::load(row.add(8)), Self::load(row.add(16)), Self::load(row.add(24))];
+            let [a, b, c, d] = [
+                _mm256_permutevar8x32_ps(ps(eight[0]), self.0),
+                _mm256_permutevar8x32_ps(ps(eight[1]), self.0),
+                _mm256_permutevar8x32_ps(ps(eight[2]), self.0),
+                _mm256_permutevar8x32_ps(ps(eight[3]), self.0),
+            ];
+            ints(_mm256_blendv_ps(_mm256_blendv_ps(a, b, of[0]), _mm256_blendv_ps(c, d, of[0]), of[1]))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_crossed(row: *const u32, i: usize, crossed: u32) -> Self {
+        // SAFETY: whoever calls has 32 words; AVX2 is present wherever an `Avx2` exists.
+        unsafe {
+            let eight = Self::load(row.add((i ^ crossed as usize) & 24));
+            let lanes = Self(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)).xor(Self::splat(crossed));
+            ints(_mm256_permutevar8x32_ps(ps(eight), lanes.0))
+        }
+    }
+    #[inline(always)]
     unsafe fn load_some(p: *const u32, mask: Self) -> Self {
         // SAFETY: the instruction does not touch the words of other lanes; AVX2 is present wherever an `Avx2` exists.
         Avx2(unsafe { _mm256_maskload_epi32(p.cast(), mask.0) })

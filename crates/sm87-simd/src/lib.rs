@@ -129,6 +129,16 @@ pub trait Simd: Copy {
     /// Three masks of lanes: the first double is less, the two are equal, one of them is a NaN.
     fn double_relation(x: [Self; 2], y: [Self; 2]) -> [Self; 3];
 
+    /// The words of a row that the lanes name. Of each lane, the lowest five bits count.
+    ///
+    /// # Safety
+    /// `row` is readable for 32 words.
+    unsafe fn pick(self, row: *const u32) -> Self;
+    /// The words of a row at `i` to `i + LANES - 1`, of which each is at its place with the bits `crossed` inverted.
+    ///
+    /// # Safety
+    /// `row` is readable for 32 words. `i` is below 32 and a multiple of `LANES`, and `crossed` is below 32.
+    unsafe fn load_crossed(row: *const u32, i: usize, crossed: u32) -> Self;
     /// Reads the lanes of a mask. The other lanes become zero, and no memory is read for them.
     ///
     /// # Safety

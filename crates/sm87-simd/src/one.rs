@@ -231,6 +231,16 @@ impl Simd for u32 {
         }
     }
     #[inline(always)]
+    unsafe fn pick(self, row: *const u32) -> Self {
+        // SAFETY: as this function asks of its caller.
+        unsafe { row.add((self & 31) as usize).read() }
+    }
+    #[inline(always)]
+    unsafe fn load_crossed(row: *const u32, i: usize, crossed: u32) -> Self {
+        // SAFETY: as this function asks of its caller.
+        unsafe { row.add(i ^ crossed as usize).read() }
+    }
+    #[inline(always)]
     unsafe fn spread2(p: *const u8) -> [Self; 2] {
         // SAFETY: whoever calls has found two aligned words.
         unsafe { Self::gather2(p, &0) }

@@ -339,6 +339,12 @@ impl Simd for Recorded {
     unsafe fn gather_words(_: *const u8, _: *const u32, _: usize, _: &impl Taker) {
         Recorded::refused();
     }
+    unsafe fn pick(self, _: *const u32) -> Self {
+        Recorded::refused()
+    }
+    unsafe fn load_crossed(_: *const u32, _: usize, _: u32) -> Self {
+        Recorded::refused()
+    }
     unsafe fn spread2(_: *const u8) -> [Self; 2] {
         [Recorded::refused(); 2]
     }

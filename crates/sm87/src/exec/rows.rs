@@ -14,6 +14,15 @@ pub(crate) struct Row(pub [u32; 32]);
 
 impl Row {
     pub(crate) const ZERO: Row = Row([0; 32]);
+    /// The number of each lane.
+    pub(crate) const LANES: Row = {
+        let (mut lanes, mut i) = ([0; 32], 0);
+        while i < 32 {
+            lanes[i] = i as u32;
+            i += 1;
+        }
+        Row(lanes)
+    };
 }
 
 /// The rows that read as zero. They serve RZ, and groups of up to four registers.

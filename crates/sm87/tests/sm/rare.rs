@@ -3,6 +3,7 @@
 use crate::kernel;
 use crate::support::{Arg, Gpu, clock};
 use crate::support::{EXIT, program};
+use proptest::prelude::*;
 use sm87::{Launch, SmFault, Stopped, run};
 
 fn saturate(x: i32, low: i32, high: i32, bits: u32) -> u32 {
@@ -242,4 +243,82 @@ fn section_7_3_registers_at_entry() {
     ]);
     gpu.run(&kernel, [1, 1, 1], [32, 1, 1], &[Arg::Ptr(&out)]).unwrap();
     assert_eq!(out.read::<u32>(2), [0, 0]);
+}
+
+/// The lane whose word `lane` gets from SHFL, and the predicate, as the PTX ISA has them: index, up, down or butterfly.
+fn shuffled(mode: u64, lane: i32, b: u32, c: u32) -> (i32, bool) {
+    let (b, clamp, segment) = (b as i32 & 31, c as i32 & 31, c as i32 >> 8 & 31);
+    let (max, min) = (lane & segment | clamp & !segment, lane & segment);
+    let (from, valid) = match mode {
+        0 => (min | b & !segment, (min | b & !segment) <= max),
+        1 => (lane - b, lane - b >= max),
+        2 => (lane + b, lane + b <= max),
+        _ => (lane ^ b, lane ^ b <= max),
+    };
+    (if valid { from } else { lane }, valid)
+}
+
+/// What SHFL does in a warp: its mode, the words of its three operands, the lanes that execute it, its destination, and whether it has numbers
+/// instead of the last two registers.
+#[derive(Clone, Debug)]
+struct Shuffle {
+    mode: u64,
+    words: [Vec<u32>; 3],
+    on: u32,
+    to: u64,
+    fixed: bool,
+}
+
+fn shuffles() -> impl Strategy<Value = Shuffle> {
+    let words = || prop::collection::vec(any::<u32>(), 32);
+    // Kernels usually have one number for all lanes, and segments of 8, 16 or 32.
+    let number = || prop_oneof![words(), (0..40u32).prop_map(|n| vec![n; 32])];
+    let clamp = prop_oneof![
+        words(),
+        prop::sample::select(vec![0x1f, 0, 0x181f, 0x1800, 0x101f, 0x1000]).prop_map(|n| vec![n; 32])
+    ];
+    let on = prop_oneof![Just(u32::MAX), any::<u32>(), (0..32u32).prop_map(|lane| 1 << lane)];
+    (0..4u64, words(), number(), clamp, on, prop::sample::select(vec![4u64, 5, 8, 10]), any::<bool>())
+        .prop_map(|(mode, a, b, c, on, to, fixed)| Shuffle { mode, words: [a, b, c], on, to, fixed })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn words_are_shuffled_as_the_ptx_isa_says(shuffle in shuffles()) {
+        let Shuffle { mode, words, on, to, fixed } = &shuffle;
+        // @P0 SHFL P1, Rto, R4, with R5 and R8, or with the numbers that their first lanes have.
+        let registers = (0x0389 | to << 16 | 4 << 24 | 5 << 32 | mode << 58, 0x000e_6800_0002_0008);
+        let [b, c] = [1, 2].map(|n| u64::from(words[n][0]));
+        let immediate = (0x0f89 | to << 16 | 4 << 24 | (b & 31) << 53 | (c & 0x1fff) << 40 | mode << 58, 0x000e_6800_0002_0000);
+        let load = |d: u64, at: u64| (0x7981 | d << 16 | 6 << 24 | at << 40, 0x000e_a800_0c1e_1900); // LDG.E Rd, [R6.64+at]
+        let store = |b: u64, at: u64| (0x7986 | 6 << 24 | b << 32 | at << 40, 0x000f_e200_0c10_1904); // STG.E [R6.64+at], Rb
+        let program = program(&[
+            (0x7919, 0x000e_2200_0000_2100),                     // S2R R0, SR_TID.X
+            (0x7802 | 3 << 16 | 4 << 32, 0x000f_e200_0000_0f00), // MOV R3, 0x4
+            (0x7802 | 11 << 16, 0x000f_e200_0000_0f00),          // MOV R11, 0x0
+            (0x7802 | 10 << 16 | 7 << 32, 0x000f_e200_0000_0f00), // MOV R10, 0x7
+            (0x7625 | 6 << 16 | (0x160 / 4) << 40, 0x000f_c800_078e_0203), // IMAD.WIDE R6, R0, R3, c[0x0][0x160]
+            load(4, 0), load(5, 128), load(8, 256), load(9, 384),
+            (0x720c | 9 << 24 | 255 << 32, 0x000f_c600_03f0_5270), // ISETP.NE.AND P0, PT, R9, RZ, PT
+            if *fixed { immediate } else { registers },
+            (0x1802 | 11 << 16 | 1 << 32, 0x000f_e200_0000_0f00), // @P1 MOV R11, 0x1
+            store(*to, 512), store(11, 640),
+            EXIT,
+        ]);
+        let lanes = (0..32).map(|lane| on >> lane & 1);
+        let table: Vec<u32> = words.iter().flatten().copied().chain(lanes).chain([0; 64]).collect();
+        let mut gpu = Gpu::default();
+        let table = gpu.upload(&table);
+        gpu.run(&program, [1, 1, 1], [32, 1, 1], &[Arg::Ptr(&table)]).expect("it ends");
+        let found = table.read::<u32>(192);
+        for lane in 0..32usize {
+            let before = match to { 4 => words[0][lane], 5 => words[1][lane], 8 => words[2][lane], _ => 7 };
+            let of = if *fixed { 0 } else { lane };
+            let (from, valid) = shuffled(*mode, lane as i32, words[1][of], words[2][of]);
+            let want = if on >> lane & 1 != 0 { (words[0][from as usize], u32::from(valid)) } else { (before, 0) };
+            prop_assert_eq!((found[128 + lane], found[160 + lane]), want, "lane {}", lane);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::{bytes, registers};
-use sm87_simd::Simd;
+use sm87_simd::{Simd, part};
 
 /// The SPA version of ga10b, in the form in which the characteristics have it. The SM version is 8.7.
 const SPA_VERSION: u32 = 8 << 8 | 6;
@@ -367,49 +367,76 @@ pub(crate) fn match_lower(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     Ok(Uop { d, a, pd: l.pdst(81), mods, ..l.uop(alu::whole::<Match>()) })
 }
 
-/// SHFL. `imm` is the mode: index, up, down or butterfly.
+/// The modes of SHFL: by the lane's index, up, down, or across (butterfly).
+const INDEX: u32 = 0;
+const UP: u32 = 1;
+const DOWN: u32 = 2;
+const CROSSED: u32 = 3;
+
+/// SHFL. `imm` is the mode.
 struct Shuffle;
 impl Whole for Shuffle {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
-        const LANES: [u32; 32] = {
-            let (mut lanes, mut i) = ([0; 32], 0);
-            while i < 32 {
-                lanes[i] = i as u32;
-                i += 1;
-            }
-            lanes
-        };
-        let (a, b, c) = (w.row(u.a), w.row(u.b), w.row(u.c));
-        let (mut from, mut valid) = ([0; 32], 0);
+        // Lanes read what the destination had before.
+        let a = w.row(u.a);
+        let (b, c, d, mut valid) = (w.src(u.b), w.src(u.c), w.dst(u.d), 0);
         let (low, mut i) = (V::splat(31), 0);
         while i < 32 {
-            // SAFETY: the arrays have 32 words.
+            // SAFETY: a register and an array have 32 words.
             unsafe {
-                let (lane, c) = (V::load(LANES.as_ptr().add(i)), V::load(c.as_ptr().add(i)));
-                let (b, clamp) = (V::load(b.as_ptr().add(i)).and(low), c.and(low));
+                let (lane, c) = (V::load(crate::exec::rows::Row::LANES.0.as_ptr().add(i)), V::load(c.add(i)));
+                let (b, clamp) = (V::load(b.add(i)).and(low), c.and(low));
                 let segment = c.shr(V::splat(8)).and(low);
                 let min = lane.and(segment);
-                let max = min.or(clamp.and(segment.not()));
+                let (max, index) = (min.or(clamp.and(segment.not())), min.or(b.and(segment.not())));
                 let (j, wrong) = match u.imm {
-                    0 => {
-                        let j = min.or(b.and(segment.not()));
-                        (j, max.lt(j))
-                    }
-                    1 => {
-                        let j = lane.sub(b);
-                        (j, j.lt(max))
-                    }
-                    2 => (lane.add(b), max.lt(lane.add(b))),
+                    INDEX => (index, max.lt(index)),
+                    UP => (lane.sub(b), lane.sub(b).lt(max)),
+                    DOWN => (lane.add(b), max.lt(lane.add(b))),
                     _ => (lane.xor(b), max.lt(lane.xor(b))),
                 };
-                wrong.select(lane, j).store(from.as_mut_ptr().add(i));
+                let found = wrong.select(lane, j).pick(a.as_ptr());
+                V::from_bits(part::<V>(exec, i)).select(found, V::load(d.add(i))).store(d.add(i));
                 valid |= wrong.not().to_bits() << i;
             }
             i += V::LANES;
         }
-        let found: [u32; 32] = std::array::from_fn(|i| a[from[i] as usize & 31]);
-        w.put_lanes(u.d, &found, exec);
+        w.set_pred(u.pd, exec, valid);
+        Flow::Next
+    }
+}
+
+/// SHFL within the whole warp, by the number `imm` that all lanes have. `MODE` is as for [`Shuffle`].
+struct Fixed<const MODE: u32>;
+impl<const MODE: u32> Whole for Fixed<MODE> {
+    #[inline(always)]
+    fn run<V: Simd>(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+        let by = (u.imm & 31) as usize;
+        // Lanes read what the destination had before. A vector may begin or end outside of the row.
+        let mut words = [0; 96];
+        words[32..64].copy_from_slice(w.lanes_of(u.a));
+        let (row, d) = (words[32..].as_ptr(), w.dst(u.d));
+        let valid = match MODE {
+            UP => u32::MAX << by,
+            DOWN => u32::MAX >> by,
+            _ => u32::MAX,
+        };
+        let mut i = 0;
+        while i < 32 {
+            // SAFETY: `row` has 32 words before it and behind its own 32, and `by` is below 32. A register has 32 words.
+            unsafe {
+                let found = match MODE {
+                    INDEX => V::splat(*row.add(by)),
+                    UP => V::load(row.add(i).sub(by)),
+                    DOWN => V::load(row.add(i + by)),
+                    _ => V::load_crossed(row, i, by as u32),
+                };
+                let found = V::from_bits(part::<V>(valid, i)).select(found, V::load(row.add(i)));
+                V::from_bits(part::<V>(exec, i)).select(found, V::load(d.add(i))).store(d.add(i));
+            }
+            i += V::LANES;
+        }
         w.set_pred(u.pd, exec, valid);
         Flow::Next
     }
@@ -429,7 +456,19 @@ pub(crate) fn shfl(l: &mut Lower<'_>) -> Result<Uop, Refused> {
         let x = l.bits(40, 13);
         l.literal(x)
     };
-    Ok(Uop { d, a, b, c, imm: l.bits(58, 2), pd: l.pdst(81), ..l.uop(alu::whole::<Shuffle>()) })
+    let (mode, pd) = (l.bits(58, 2), l.pdst(81));
+    let (by, clamp) = (l.bits(53, 5), l.bits(40, 13) & 0x1f1f);
+    // Without segments, a lane that is out of range is above the last one, or below the first.
+    if l.word.form() == 7 && clamp == if mode == UP { 0 } else { 31 } {
+        let run = match mode {
+            INDEX => alu::whole::<Fixed<INDEX>>(),
+            UP => alu::whole::<Fixed<UP>>(),
+            DOWN => alu::whole::<Fixed<DOWN>>(),
+            _ => alu::whole::<Fixed<CROSSED>>(),
+        };
+        return Ok(Uop { d, a, imm: by, pd, ..l.uop(run) });
+    }
+    Ok(Uop { d, a, b, c, imm: mode, pd, ..l.uop(alu::whole::<Shuffle>()) })
 }
 
 fn reduce(w: &mut Warp, _: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
