@@ -68,10 +68,120 @@ fn lanes(u: &Uop, n: usize, x: u32) -> [f32; 2] {
     operand(u, n).lanes(kind(u), x, u.mods & (FTZ | FMZ) != 0)
 }
 
-super::int::lanewise! {
-    Add(u, a, b, _c) num::add2(lanes(u, 0, a), lanes(u, 1, b), mode(u));
-    Mul(u, a, b, _c) num::mul2(lanes(u, 0, a), lanes(u, 1, b), mode(u));
-    Fma(u, a, b, c) num::fma2(lanes(u, 0, a), lanes(u, 1, b), lanes(u, 2, c), mode(u));
+/// Whether the operands of a micro-op are halves of the IEEE, and no denormal is flushed. The vector forms are for these.
+#[inline(always)]
+fn is_plain(u: &Uop) -> bool {
+    let swizzle = |n: usize| u.mods >> SOURCE[n] & 3;
+    u.mods & (FTZ | FMZ | BF16) == 0 && swizzle(0) != 1 && swizzle(1) != 1 && swizzle(2) != 1
+}
+
+/// Source `n` as floats: the low halves and the high ones. This is what [`Operand::lanes`] does for one lane.
+#[inline(always)]
+fn floats<V: Simd>(u: &Uop, n: usize, x: V) -> [V; 2] {
+    let m = u.mods >> SOURCE[n];
+    let (low, high) = (x.and(V::splat(0xffff)), x.shr(V::splat(16)));
+    let (low, high) = match m & 3 {
+        0 => (low, high),
+        2 => (low, low),
+        _ => (high, high),
+    };
+    [float(low, m), float(high, m)]
+}
+
+/// A half with the modifiers of its source, widened as [`Kind::widen`] does.
+#[inline(always)]
+fn float<V: Simd>(half: V, m: u32) -> V {
+    let magnitude = half.and(V::splat(0x7fff)).shl(V::splat(13));
+    let is_infinite = half.and(V::splat(0x7c00)).eq(V::splat(0x7c00)).and(V::splat(0x7f80_0000));
+    let number = magnitude.fmul(V::splat((127 + 112) << 23)).or(is_infinite);
+    let number = if m & 4 != 0 { number } else { number.or(half.and(V::splat(0x8000)).shl(V::splat(16))) };
+    if m & 8 != 0 { number.xor(V::splat(1 << 31)) } else { number }
+}
+
+/// Rounds and packs results. They are exact, or have at least two bits more than twice the bits of a half, or are rounded to odd: then the
+/// second rounding is the only one that counts.
+#[inline(always)]
+fn packed<V: Simd>(u: &Uop, low: V, high: V) -> V {
+    let (low, high) = (clamped(u, low).to_halves(), clamped(u, high).to_halves());
+    low.or(high.shl(V::splat(16)))
+}
+
+/// The result of `.F32`, from the low halves.
+#[inline(always)]
+fn single<V: Simd>(u: &Uop, low: V) -> V {
+    clamped(u, low.canonical())
+}
+
+#[inline(always)]
+fn clamped<V: Simd>(u: &Uop, x: V) -> V {
+    match u.mods & (SAT | RELU) {
+        0 => x,
+        RELU => x.fle(V::splat(0)).select(V::splat(0), x),
+        _ => x.saturate(),
+    }
+}
+
+/// A sum of floats, rounded to odd.
+#[inline(always)]
+fn add_odd<V: Simd>(x: V, y: V) -> V {
+    let (top, zero) = (V::splat(1 << 31), V::splat(0));
+    let sum = x.fadd(y);
+    // The error of the sum is a float (Knuth's TwoSum).
+    let second = sum.fadd(x.xor(top));
+    let first = sum.fadd(second.xor(top));
+    let error = x.fadd(first.xor(top)).fadd(y.fadd(second.xor(top)));
+    let (above, below) = (zero.flt(error), error.flt(zero));
+    // The neighbour of an even float that is not exact is odd. Bits count from zero on both sides.
+    let is_even = sum.and(V::splat(1)).eq(zero);
+    let step = sum.sar(V::splat(31)).xor(above).or(V::splat(1));
+    let step = V::splat(0).sub(step);
+    above.or(below).and(is_even).select(sum.add(step), sum)
+}
+
+struct Add;
+impl Alu for Add {
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        if V::LANES == 1 || !is_plain(u) {
+            return V::map3(a, b, c, |a, b, _| num::add2(lanes(u, 0, a), lanes(u, 1, b), mode(u)));
+        }
+        let (a, b) = (floats(u, 0, a), floats(u, 1, b));
+        match u.mods & SINGLE {
+            0 => packed(u, a[0].fadd(b[0]), a[1].fadd(b[1])),
+            _ => single(u, a[0].fadd(b[0])),
+        }
+    }
+}
+
+struct Mul;
+impl Alu for Mul {
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        if V::LANES == 1 || !is_plain(u) {
+            return V::map3(a, b, c, |a, b, _| num::mul2(lanes(u, 0, a), lanes(u, 1, b), mode(u)));
+        }
+        let (a, b) = (floats(u, 0, a), floats(u, 1, b));
+        match u.mods & SINGLE {
+            0 => packed(u, a[0].fmul(b[0]), a[1].fmul(b[1])),
+            _ => single(u, a[0].fmul(b[0])),
+        }
+    }
+}
+
+struct Fma;
+impl Alu for Fma {
+    #[inline(always)]
+    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
+        if V::LANES == 1 || !is_plain(u) {
+            return V::map3(a, b, c, |a, b, c| num::fma2(lanes(u, 0, a), lanes(u, 1, b), lanes(u, 2, c), mode(u)));
+        }
+        let (a, b, c) = (floats(u, 0, a), floats(u, 1, b), floats(u, 2, c));
+        match u.mods & SINGLE {
+            // The products are exact.
+            0 => packed(u, add_odd(a[0].fmul(b[0]), c[0]), add_odd(a[1].fmul(b[1]), c[1])),
+            _ => single(u, a[0].fma(b[0], c[0])),
+        }
+    }
 }
 
 /// The product of -0 and 0, plus C. Compilers use it to move an immediate in the half-precision unit.
@@ -211,4 +321,84 @@ pub(crate) fn hsetp2(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = comparison(l);
     let (pd, pe) = (l.pdst(81), l.pdst(84));
     Ok(Uop { mods, pd, pe, ..l.ab(alu::each::<SetPredicate>())? })
+}
+
+#[cfg(test)]
+mod tests {
+    //! Vectors of halves, translated or not, against the definitions for one lane.
+
+    use super::*;
+    use crate::exec::several::tests::{One, lanes as in_each_way, uop};
+    use crate::exec::translate::tests::One as Translated;
+    use proptest::prelude::*;
+    use std::cell::RefCell;
+    use std::collections::HashMap;
+
+    /// Halves with any bits, around one, and at the edges of the format.
+    fn half() -> impl Strategy<Value = u16> {
+        let edges = vec![0, 1, 2, 0x3ff, 0x400, 0x401, 0x3c00, 0x3c01, 0x7bff, 0x7c00, 0x7c01, 0x7e00];
+        let edge = (prop::sample::select(edges), any::<bool>()).prop_map(|(x, neg)| x | u16::from(neg) << 15);
+        let near = any::<u16>().prop_map(|x| x & 0x83ff | (13 + (x >> 10 & 3)) << 10);
+        prop_oneof![any::<u16>(), near, edge]
+    }
+
+    /// Two numbers and a third one that is near the opposite of their product, or so far away that it decides about a tie.
+    fn three() -> impl Strategy<Value = [u16; 3]> {
+        (half(), half(), half(), 0..4u8, -2..3i16).prop_map(|(a, b, c, how, steps)| {
+            let [x, y] = [a, b].map(|x| Kind::F16.widen(x));
+            let opposite = Kind::F16.round_f32(-x * y, sm87_num::Round::Rn);
+            match how {
+                0 => [a, b, opposite.wrapping_add_signed(steps)],
+                1 => [a, b, c & 0x8000 | steps as u16 & 3],
+                _ => [a, b, c],
+            }
+        })
+    }
+
+    fn translated(op: usize, u: &Uop, words: &[[u32; 8]; 3]) -> Option<[u32; 8]> {
+        thread_local! {
+            static KNOWN: RefCell<HashMap<(usize, u32), Option<Translated>>> = RefCell::default();
+        }
+        KNOWN.with_borrow_mut(|known| {
+            let record = [alu::record::<Add>, alu::record::<Mul>, alu::record::<Fma>][op];
+            let one = known.entry((op, u.mods)).or_insert_with(|| Translated::of(u, record));
+            let mut registers = [[0; 8]; 10];
+            (registers[4], registers[6], registers[8]) = (words[0], words[1], words[2]);
+            one.as_ref().map(|one| {
+                one.execute(&mut registers, &mut [0; 8]);
+                registers[0]
+            })
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        #[test]
+        fn arithmetic_is_that_of_one_lane(
+            x in prop::array::uniform8(prop::array::uniform2(three())),
+            sources in prop::array::uniform3((prop::sample::select(vec![0u32, 0, 0, 1, 2, 3]), 0..4u32)),
+            how in prop::sample::select(vec![0, 0, SAT, RELU, FTZ, FMZ, SINGLE, BF16, SAT | FTZ, SAT | SINGLE, RELU | SINGLE]),
+        ) {
+            let mods = (0..3).fold(how, |m, n| m | (sources[n].0 | sources[n].1 << 2) << SOURCE[n]);
+            let words: [[u32; 8]; 3] = std::array::from_fn(|n| x.map(|[low, high]| u32::from(low[n]) | u32::from(high[n]) << 16));
+            let [a, b, c] = words;
+            let u = uop(mods, 0);
+            let operands = [a, a, b, b, c, c];
+            for (op, run) in [in_each_way::<One<Add>>, in_each_way::<One<Mul>>, in_each_way::<One<Fma>>].into_iter().enumerate() {
+                let want: [u32; 8] = std::array::from_fn(|i| match op {
+                    0 => num::add2(lanes(&u, 0, a[i]), lanes(&u, 1, b[i]), mode(&u)),
+                    1 => num::mul2(lanes(&u, 0, a[i]), lanes(&u, 1, b[i]), mode(&u)),
+                    _ => num::fma2(lanes(&u, 0, a[i]), lanes(&u, 1, b[i]), lanes(&u, 2, c[i]), mode(&u)),
+                });
+                for found in run(mods, 0, operands, [0; 2]) {
+                    let found: Vec<u32> = found.into_iter().map(|(word, _)| word as u32).collect();
+                    prop_assert_eq!(&found[..], &want[..], "operation {} of {:x?}, modifiers {:#x}", op, words, mods);
+                }
+                let found = translated(op, &u, &words);
+                prop_assert_eq!(found.is_some(), is_plain(&u) && cfg!(target_arch = "x86_64") && crate::exec::host::avx2());
+                prop_assert_eq!(found.unwrap_or(want), want, "operation {}, modifiers {:#x}, translated", op, mods);
+            }
+        }
+    }
 }
