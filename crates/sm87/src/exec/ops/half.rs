@@ -1,5 +1,6 @@
 //! HADD2, HMUL2, HFMA2, HMNMX2, HSET2 and HSETP2, in f16 and bfloat16.
 
+use super::fp32::signed;
 use super::int::{get_pred, put_pred};
 use crate::exec::alu::{self, Alu, Each};
 use crate::exec::lower::{Lower, Refused};
@@ -68,11 +69,11 @@ fn lanes(u: &Uop, n: usize, x: u32) -> [f32; 2] {
     operand(u, n).lanes(kind(u), x, u.mods & (FTZ | FMZ) != 0)
 }
 
-/// Whether the operands of a micro-op are halves of the IEEE, and no denormal is flushed. The vector forms are for these.
+/// Whether the operands of a micro-op are halves of this format, and no denormal is flushed. The vector forms are for these.
 #[inline(always)]
-fn is_plain(u: &Uop) -> bool {
+fn is_plain(u: &Uop, format: u32) -> bool {
     let swizzle = |n: usize| u.mods >> SOURCE[n] & 3;
-    u.mods & (FTZ | FMZ | BF16) == 0 && swizzle(0) != 1 && swizzle(1) != 1 && swizzle(2) != 1
+    u.mods & (FTZ | FMZ | BF16) == format && swizzle(0) != 1 && swizzle(1) != 1 && swizzle(2) != 1
 }
 
 /// Source `n` as floats: the low halves and the high ones. This is what [`Operand::lanes`] does for one lane.
@@ -138,11 +139,51 @@ fn add_odd<V: Simd>(x: V, y: V) -> V {
     above.or(below).and(is_even).select(sum.add(step), sum)
 }
 
+/// HFMA2.BF16_V2. The mask has the lanes in which a product may be no float, or be infinite or a NaN.
+#[inline(always)]
+fn brain<V: Simd>(u: &Uop, [a, b, c]: [V; 3]) -> (V, V) {
+    let (a, b, c) = (upper(u, 0, a), upper(u, 1, b), upper(u, 2, c));
+    let (low, high) = (a[0].fmul(b[0]), a[1].fmul(b[1]));
+    let open = is_extreme(low, a[0], b[0]).or(is_extreme(high, a[1], b[1]));
+    let (low, high) = (rounded(u, add_odd(low, c[0])), rounded(u, add_odd(high, c[1])));
+    (low.shr(V::splat(16)).or(high.and(V::splat(0xffff_0000))), open)
+}
+
+/// Source `n` of bfloat16 as floats: the low halves and the high ones.
+#[inline(always)]
+fn upper<V: Simd>(u: &Uop, n: usize, x: V) -> [V; 2] {
+    let m = u.mods >> SOURCE[n];
+    let (low, high) = (x.shl(V::splat(16)), x.and(V::splat(0xffff_0000)));
+    let (low, high) = match m & 3 {
+        0 => (low, high),
+        2 => (low, low),
+        _ => (high, high),
+    };
+    let (abs, neg) = (m & 4 != 0, m & 8 != 0);
+    [signed(low, abs, neg), signed(high, abs, neg)]
+}
+
+/// Whether a product of bfloat16 need not be exact.
+#[inline(always)]
+fn is_extreme<V: Simd>(product: V, a: V, b: V) -> V {
+    let (size, zero) = (product.and(V::splat(!(1 << 31))), V::splat(0));
+    let is_small = size.lt(V::splat(20 << 23)).and(a.feq(zero).or(b.feq(zero)).not());
+    V::splat(250 << 23).lt(size).or(is_small)
+}
+
+/// A float that is rounded to odd, as a bfloat16 in its upper half.
+#[inline(always)]
+fn rounded<V: Simd>(u: &Uop, x: V) -> V {
+    let x = clamped(u, x);
+    let even = x.shr(V::splat(16)).and(V::splat(1));
+    x.funord(x).select(V::splat(sm87_num::f32::NAN), x.add(even.add(V::splat(0x7fff))))
+}
+
 struct Add;
 impl Alu for Add {
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        if V::LANES == 1 || !is_plain(u) {
+        if V::LANES == 1 || !is_plain(u, 0) {
             return V::map3(a, b, c, |a, b, _| num::add2(lanes(u, 0, a), lanes(u, 1, b), mode(u)));
         }
         let (a, b) = (floats(u, 0, a), floats(u, 1, b));
@@ -157,7 +198,7 @@ struct Mul;
 impl Alu for Mul {
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        if V::LANES == 1 || !is_plain(u) {
+        if V::LANES == 1 || !is_plain(u, 0) {
             return V::map3(a, b, c, |a, b, _| num::mul2(lanes(u, 0, a), lanes(u, 1, b), mode(u)));
         }
         let (a, b) = (floats(u, 0, a), floats(u, 1, b));
@@ -172,7 +213,13 @@ struct Fma;
 impl Alu for Fma {
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        if V::LANES == 1 || !is_plain(u) {
+        if V::LANES > 1 && is_plain(u, BF16) && u.mods & SINGLE == 0 {
+            let (halves, open) = brain(u, [a, b, c]);
+            if !open.any() {
+                return halves;
+            }
+        }
+        if V::LANES == 1 || !is_plain(u, 0) {
             return V::map3(a, b, c, |a, b, c| num::fma2(lanes(u, 0, a), lanes(u, 1, b), lanes(u, 2, c), mode(u)));
         }
         let (a, b, c) = (floats(u, 0, a), floats(u, 1, b), floats(u, 2, c));
@@ -355,6 +402,18 @@ mod tests {
         })
     }
 
+    /// The same of bfloat16, with few numbers that are extreme.
+    fn three_brains() -> impl Strategy<Value = [u16; 3]> {
+        let number = || any::<u16>().prop_map(|x| x & 0x807f | (120 + (x >> 7 & 15)) << 7);
+        (number(), number(), prop_oneof![9 => number(), 1 => half()], any::<bool>(), -2..3i16).prop_map(
+            |(a, b, c, cancels, steps)| {
+                let [x, y] = [a, b].map(|x| Kind::Bf16.widen(x));
+                let opposite = Kind::Bf16.round_f32(-x * y, sm87_num::Round::Rn);
+                [a, b, if cancels { opposite.wrapping_add_signed(steps) } else { c }]
+            },
+        )
+    }
+
     fn translated(op: usize, u: &Uop, words: &[[u32; 8]; 3]) -> Option<[u32; 8]> {
         thread_local! {
             static KNOWN: RefCell<HashMap<(usize, u32), Option<Translated>>> = RefCell::default();
@@ -376,9 +435,9 @@ mod tests {
 
         #[test]
         fn arithmetic_is_that_of_one_lane(
-            x in prop::array::uniform8(prop::array::uniform2(three())),
+            x in prop_oneof![prop::array::uniform8(prop::array::uniform2(three())), prop::array::uniform8(prop::array::uniform2(three_brains()))],
             sources in prop::array::uniform3((prop::sample::select(vec![0u32, 0, 0, 1, 2, 3]), 0..4u32)),
-            how in prop::sample::select(vec![0, 0, SAT, RELU, FTZ, FMZ, SINGLE, BF16, SAT | FTZ, SAT | SINGLE, RELU | SINGLE]),
+            how in prop::sample::select(vec![0, 0, SAT, RELU, FTZ, FMZ, SINGLE, BF16, SAT | FTZ, SAT | SINGLE, RELU | SINGLE, BF16, BF16 | RELU]),
         ) {
             let mods = (0..3).fold(how, |m, n| m | (sources[n].0 | sources[n].1 << 2) << SOURCE[n]);
             let words: [[u32; 8]; 3] = std::array::from_fn(|n| x.map(|[low, high]| u32::from(low[n]) | u32::from(high[n]) << 16));
@@ -396,7 +455,7 @@ mod tests {
                     prop_assert_eq!(&found[..], &want[..], "operation {} of {:x?}, modifiers {:#x}", op, words, mods);
                 }
                 let found = translated(op, &u, &words);
-                prop_assert_eq!(found.is_some(), is_plain(&u) && cfg!(target_arch = "x86_64") && crate::exec::host::avx2());
+                prop_assert_eq!(found.is_some(), is_plain(&u, 0) && cfg!(target_arch = "x86_64") && crate::exec::host::avx2());
                 prop_assert_eq!(found.unwrap_or(want), want, "operation {}, modifiers {:#x}, translated", op, mods);
             }
         }
