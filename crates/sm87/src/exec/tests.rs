@@ -175,10 +175,8 @@ mod functions {
     use crate::exec::alu::{self, Alu};
     use crate::exec::ops::mufu::{ABS, Mufu, NEG};
     use crate::exec::several::tests::uop;
-    use crate::exec::translate::tests::One;
+    use crate::exec::translate::tests::executed;
     use sm87_num::mufu::{self, Function};
-    use std::cell::RefCell;
-    use std::collections::HashMap;
 
     fn eight<V: Simd, const F: u8>(mods: u32, x: [u32; 8]) -> [u32; 8] {
         let mut out = [0; 8];
@@ -194,9 +192,6 @@ mod functions {
 
     /// Compares the lanes with [`mufu::mufu`], which is compared with a GPU.
     fn alike<const F: u8>(x: [u32; 8]) {
-        thread_local! {
-            static TRANSLATED: RefCell<HashMap<(u8, u32), Option<One>>> = RefCell::default();
-        }
         for mods in 0..4 {
             let one = |x| num::modify(x, mods & ABS != 0, mods & NEG != 0);
             let want = x.map(|x| Function::from_bits(F.into()).map_or(num::NAN, |f| mufu::mufu(f, one(x))));
@@ -204,18 +199,8 @@ mod functions {
             #[cfg(target_arch = "x86_64")]
             if crate::exec::host::avx2() {
                 assert_eq!(eight::<sm87_simd::avx2::Avx2, F>(mods, x), want, "{F} of {x:x?}, modifiers {mods}");
-                TRANSLATED.with_borrow_mut(|translated| {
-                    let of = || One::of(&uop(mods, F.into()), alu::record::<Mufu<F>>);
-                    let mut registers = [[0; 8]; 10];
-                    registers[4] = x;
-                    translated
-                        .entry((F, mods))
-                        .or_insert_with(of)
-                        .as_ref()
-                        .expect("code")
-                        .execute(&mut registers, &mut [0; 8]);
-                    assert_eq!(registers[0], want, "{F} of {x:x?}, modifiers {mods}, translated");
-                });
+                let found = executed(&uop(mods, F.into()), alu::record::<Mufu<F>>, &[x; 3]);
+                assert_eq!(found, Some(want), "{F} of {x:x?}, modifiers {mods}, translated");
             }
         }
     }

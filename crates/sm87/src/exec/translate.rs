@@ -115,9 +115,25 @@ pub(crate) mod tests {
     use crate::exec::record::{Record, Recorder};
     use crate::exec::rows::{REGISTER, Row, pred, rows_per_warp};
     use crate::exec::uop::Uop;
+    use std::cell::RefCell;
+    use std::collections::HashMap;
 
     /// The number of registers of the micro-ops of tests.
     const REGISTERS: usize = 10;
+
+    /// What a micro-op of up to three words makes of eight lanes as machine code. Each is translated once.
+    pub(crate) fn executed(u: &Uop, record: Record, words: &[[u32; 8]; 3]) -> Option<[u32; 8]> {
+        thread_local! {
+            static KNOWN: RefCell<HashMap<(usize, u32), Option<One>>> = RefCell::default();
+        }
+        KNOWN.with_borrow_mut(|known| {
+            let one = known.entry((record as usize, u.mods)).or_insert_with(|| One::of(u, record)).as_ref()?;
+            let mut registers = [[0; 8]; REGISTERS];
+            (registers[4], registers[6], registers[8]) = (words[0], words[1], words[2]);
+            one.execute(&mut registers, &mut [0; 8]);
+            Some(registers[0])
+        })
+    }
 
     /// One micro-op as machine code.
     pub(crate) struct One(sm87_native::Code);

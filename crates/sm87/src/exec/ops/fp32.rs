@@ -404,11 +404,52 @@ pub(crate) fn fchk(l: &mut Lower<'_>) -> Result<Uop, Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::several::tests::lanes;
+    use crate::exec::several::tests::{One, lanes, uop};
     use proptest::prelude::*;
+
+    /// Factors and an addend whose result is near the least normal number, or whose terms cancel.
+    fn tiny() -> impl Strategy<Value = [u32; 3]> {
+        let least = || {
+            (any::<bool>(), -4..5i32)
+                .prop_map(|(neg, steps)| (1u32 << 23).wrapping_add_signed(steps) | u32::from(neg) << 31)
+        };
+        let addend = prop_oneof![2 => Just(0u32), 1 => least(), 1 => any::<u32>().prop_map(|x| x & 0x80ff_ffff)];
+        (any::<u32>(), 2..253u32, least(), -3..4i32, addend, 0..4u8, 1..100u32).prop_map(
+            |(x, e, target, steps, c, how, power)| {
+                let a = x & 0x807f_ffff | e << 23;
+                let b = (f32::from_bits(target) / f32::from_bits(a)).to_bits().wrapping_add_signed(steps);
+                let power = f32::from_bits(power << 23);
+                match how {
+                    0 => [b, a, c],
+                    1 => {
+                        let b = (power / f32::from_bits(a)).to_bits();
+                        [a, b, (-f32::from_bits(a) * f32::from_bits(b)).to_bits().wrapping_add_signed(steps)]
+                    }
+                    _ => [a, b, c],
+                }
+            },
+        )
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn results_are_flushed_as_those_of_one_lane(x in prop::array::uniform8(prop_oneof![9 => tiny(), 1 => any::<[u32; 3]>()]), mods in 0..64u32, sat: bool) {
+            let u = uop(mods | FTZ | flag(sat, SAT) | 4 << SCALE, 0);
+            let words: [[u32; 8]; 3] = std::array::from_fn(|n| x.map(|lane| lane[n]));
+            let [a, b, c] = words;
+            for (op, run) in [lanes::<One<Mul<MODS>>>, lanes::<One<Fma<MODS>>>].into_iter().enumerate() {
+                let want: [u32; 8] = std::array::from_fn(|i| {
+                    let (a, b, c) = (bits(&u, 0, a[i]), bits(&u, 1, b[i]), bits(&u, 2, c[i]));
+                    if op == 0 { num::mul(a, b, mode(&u), num::Product::from_bits(false, 4)) } else { num::fma(a, b, c, mode(&u), false) }
+                });
+                for found in run(u.mods, 0, [a, a, b, b, c, c], [0; 2]) {
+                    let found: Vec<u32> = found.into_iter().map(|(word, _)| word as u32).collect();
+                    prop_assert_eq!(&found[..], &want[..], "operation {} of {:x?}, modifiers {:#x}", op, words, u.mods);
+                }
+            }
+        }
 
         #[test]
         fn divisions_are_checked_as_those_of_one_lane(x in prop::array::uniform8(any::<u32>()), e in prop::array::uniform8(any::<u8>())) {

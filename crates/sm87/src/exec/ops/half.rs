@@ -376,10 +376,8 @@ mod tests {
 
     use super::*;
     use crate::exec::several::tests::{One, lanes as in_each_way, uop};
-    use crate::exec::translate::tests::One as Translated;
+    use crate::exec::translate::tests::executed;
     use proptest::prelude::*;
-    use std::cell::RefCell;
-    use std::collections::HashMap;
 
     /// Halves with any bits, around one, and at the edges of the format.
     fn half() -> impl Strategy<Value = u16> {
@@ -414,22 +412,6 @@ mod tests {
         )
     }
 
-    fn translated(op: usize, u: &Uop, words: &[[u32; 8]; 3]) -> Option<[u32; 8]> {
-        thread_local! {
-            static KNOWN: RefCell<HashMap<(usize, u32), Option<Translated>>> = RefCell::default();
-        }
-        KNOWN.with_borrow_mut(|known| {
-            let record = [alu::record::<Add>, alu::record::<Mul>, alu::record::<Fma>][op];
-            let one = known.entry((op, u.mods)).or_insert_with(|| Translated::of(u, record));
-            let mut registers = [[0; 8]; 10];
-            (registers[4], registers[6], registers[8]) = (words[0], words[1], words[2]);
-            one.as_ref().map(|one| {
-                one.execute(&mut registers, &mut [0; 8]);
-                registers[0]
-            })
-        })
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
@@ -454,7 +436,7 @@ mod tests {
                     let found: Vec<u32> = found.into_iter().map(|(word, _)| word as u32).collect();
                     prop_assert_eq!(&found[..], &want[..], "operation {} of {:x?}, modifiers {:#x}", op, words, mods);
                 }
-                let found = translated(op, &u, &words);
+                let found = executed(&u, [alu::record::<Add>, alu::record::<Mul>, alu::record::<Fma>][op], &words);
                 prop_assert_eq!(found.is_some(), is_plain(&u, 0) && cfg!(target_arch = "x86_64") && crate::exec::host::avx2());
                 prop_assert_eq!(found.unwrap_or(want), want, "operation {}, modifiers {:#x}, translated", op, mods);
             }
