@@ -288,8 +288,8 @@ def test_versions_agree(installed):
 
 @pytest.mark.skipif(not TEGRARM_SIM.exists() or platform.machine() != "x86_64", reason="no tegrarm-sim for x86-64: make sim")
 def test_no_vector_instruction_of_the_engine_is_a_function_of_its_own():
-    """A function without the host's features calls such a function for each instruction, with its vectors in memory. Closures are often such
-    functions. The engine computes with them as well, but takes twice as long."""
+    """A function without the host's features calls a function for each such instruction, with its vectors in memory. Closures are often
+    functions of that kind. The engine computes the same with them, but takes twice as long."""
     symbols = sh("nm", "--demangle", TEGRARM_SIM)
     assert "_wide" in symbols
     assert not re.findall(r"core_arch::x86::(?:sse|avx)\w*::\w+", symbols)
