@@ -264,3 +264,17 @@ pub fn in_values<V: Simd>(mask: u32) -> bool {
     let first = u32::MAX / V::ALL;
     (mask & first).wrapping_mul(V::ALL) == mask
 }
+
+/// Writes the lanes from `i` on that are in a mask of 32 lanes to a row.
+///
+/// # Safety
+/// `row` has 32 words, and `i` is below 32 and a multiple of the number of lanes.
+#[inline(always)]
+pub unsafe fn put<V: Simd>(row: *mut u32, i: usize, mask: u32, x: V) {
+    // SAFETY: as this function asks of its caller.
+    unsafe {
+        let (p, active) = (row.add(i), part::<V>(mask, i));
+        let x = if active == V::ALL { x } else { V::from_bits(active).select(x, V::load(p)) };
+        x.store(p);
+    }
+}

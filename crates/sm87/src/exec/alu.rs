@@ -7,7 +7,7 @@ use super::lower::{Lower, Refused};
 use super::record::{Operation, Recorded, Recorder, named};
 use super::uop::{Flow, Handlers, UNIFORM, Uop};
 use super::warp::Warp;
-use sm87_simd::{Simd, in_values, part};
+use sm87_simd::{Simd, in_values, part, put};
 
 /// A function of up to three 32-bit sources (and a predicate) with one 32-bit result.
 pub(crate) trait Alu {
@@ -254,7 +254,7 @@ handlers!(set_plain set_wide <Compare> |w, u, exec, V| {
         // SAFETY: rows have 32 words.
         unsafe {
             let r = V::from_bits(hit >> i).and(value);
-            V::from_bits(exec >> i).select(r, V::load(d.add(i))).store(d.add(i));
+            put(d, i, exec, r);
         }
         i += V::LANES;
     }

@@ -80,13 +80,18 @@ fn is_plain(u: &Uop, format: u32) -> bool {
 #[inline(always)]
 fn floats<V: Simd>(u: &Uop, n: usize, x: V) -> [V; 2] {
     let m = u.mods >> SOURCE[n];
-    let (low, high) = (x.and(V::splat(0xffff)), x.shr(V::splat(16)));
-    let (low, high) = match m & 3 {
+    let (low, high) = swizzled(m, x.and(V::splat(0xffff)), x.shr(V::splat(16)));
+    [float(low, m), float(high, m)]
+}
+
+/// The halves that a source reads, of those of its register.
+#[inline(always)]
+fn swizzled<V: Simd>(m: u32, low: V, high: V) -> (V, V) {
+    match m & 3 {
         0 => (low, high),
         2 => (low, low),
         _ => (high, high),
-    };
-    [float(low, m), float(high, m)]
+    }
 }
 
 /// A half with the modifiers of its source, widened as [`Kind::widen`] does.
@@ -153,12 +158,7 @@ fn brain<V: Simd>(u: &Uop, [a, b, c]: [V; 3]) -> (V, V) {
 #[inline(always)]
 fn upper<V: Simd>(u: &Uop, n: usize, x: V) -> [V; 2] {
     let m = u.mods >> SOURCE[n];
-    let (low, high) = (x.shl(V::splat(16)), x.and(V::splat(0xffff_0000)));
-    let (low, high) = match m & 3 {
-        0 => (low, high),
-        2 => (low, low),
-        _ => (high, high),
-    };
+    let (low, high) = swizzled(m, x.shl(V::splat(16)), x.and(V::splat(0xffff_0000)));
     let (abs, neg) = (m & 4 != 0, m & 8 != 0);
     [signed(low, abs, neg), signed(high, abs, neg)]
 }
@@ -179,55 +179,46 @@ fn rounded<V: Simd>(u: &Uop, x: V) -> V {
     x.funord(x).select(V::splat(sm87_num::f32::NAN), x.add(even.add(V::splat(0x7fff))))
 }
 
-struct Add;
-impl Alu for Add {
-    #[inline(always)]
-    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        if V::LANES == 1 || !is_plain(u, 0) {
-            return V::map3(a, b, c, |a, b, _| num::add2(lanes(u, 0, a), lanes(u, 1, b), mode(u)));
-        }
-        let (a, b) = (floats(u, 0, a), floats(u, 1, b));
-        match u.mods & SINGLE {
-            0 => packed(u, a[0].fadd(b[0]), a[1].fadd(b[1])),
-            _ => single(u, a[0].fadd(b[0])),
-        }
-    }
-}
+/// HADD2, HMUL2 or HFMA2.
+struct Arithmetic<const OP: u8>;
 
-struct Mul;
-impl Alu for Mul {
-    #[inline(always)]
-    fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        if V::LANES == 1 || !is_plain(u, 0) {
-            return V::map3(a, b, c, |a, b, _| num::mul2(lanes(u, 0, a), lanes(u, 1, b), mode(u)));
-        }
-        let (a, b) = (floats(u, 0, a), floats(u, 1, b));
-        match u.mods & SINGLE {
-            0 => packed(u, a[0].fmul(b[0]), a[1].fmul(b[1])),
-            _ => single(u, a[0].fmul(b[0])),
-        }
-    }
-}
+const ADD: u8 = 0;
+const MUL: u8 = 1;
+const FMA: u8 = 2;
 
-struct Fma;
-impl Alu for Fma {
+impl<const OP: u8> Alu for Arithmetic<OP> {
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, a: V, b: V, c: V, _: u32) -> V {
-        if V::LANES > 1 && is_plain(u, BF16) && u.mods & SINGLE == 0 {
+        if V::LANES > 1 && OP == FMA && is_plain(u, BF16) && u.mods & SINGLE == 0 {
             let (halves, open) = brain(u, [a, b, c]);
             if !open.any() {
                 return halves;
             }
         }
         if V::LANES == 1 || !is_plain(u, 0) {
-            return V::map3(a, b, c, |a, b, c| num::fma2(lanes(u, 0, a), lanes(u, 1, b), lanes(u, 2, c), mode(u)));
+            return V::map3(a, b, c, |a, b, c| of_lane::<OP>(u, a, b, c));
         }
         let (a, b, c) = (floats(u, 0, a), floats(u, 1, b), floats(u, 2, c));
-        match u.mods & SINGLE {
+        match (OP, u.mods & SINGLE) {
+            (ADD, 0) => packed(u, a[0].fadd(b[0]), a[1].fadd(b[1])),
+            (MUL, 0) => packed(u, a[0].fmul(b[0]), a[1].fmul(b[1])),
             // The products are exact.
-            0 => packed(u, add_odd(a[0].fmul(b[0]), c[0]), add_odd(a[1].fmul(b[1]), c[1])),
+            (_, 0) => packed(u, add_odd(a[0].fmul(b[0]), c[0]), add_odd(a[1].fmul(b[1]), c[1])),
+            (ADD, _) => single(u, a[0].fadd(b[0])),
+            (MUL, _) => single(u, a[0].fmul(b[0])),
             _ => single(u, a[0].fma(b[0], c[0])),
         }
+    }
+}
+
+/// What the operation is for one lane.
+#[inline(always)]
+fn of_lane<const OP: u8>(u: &Uop, a: u32, b: u32, c: u32) -> u32 {
+    let (a, b) = (lanes(u, 0, a), lanes(u, 1, b));
+    match OP {
+        ADD => num::add2(a, b, mode(u)),
+        MUL => num::mul2(a, b, mode(u)),
+        _ => num::fma2(a, b, lanes(u, 2, c), mode(u)),
     }
 }
 
@@ -246,12 +237,12 @@ fn result(l: &Lower<'_>) -> u32 {
 
 pub(crate) fn hadd2(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = slot_a(l) | slot32(l) << SOURCE[1] | (result(l) & !FMZ);
-    Ok(Uop { mods, ..l.ab(alu::alu::<Add>())? })
+    Ok(Uop { mods, ..l.ab(alu::alu::<Arithmetic<ADD>>())? })
 }
 
 pub(crate) fn hmul2(l: &mut Lower<'_>) -> Result<Uop, Refused> {
     let mods = slot_a(l) | slot32(l) << SOURCE[1] | result(l);
-    Ok(Uop { mods, ..l.ab(alu::alu::<Mul>())? })
+    Ok(Uop { mods, ..l.ab(alu::alu::<Arithmetic<MUL>>())? })
 }
 
 pub(crate) fn hfma2(l: &mut Lower<'_>) -> Result<Uop, Refused> {
@@ -281,7 +272,7 @@ fn fma(l: &mut Lower<'_>, mods: u32) -> Result<Uop, Refused> {
     let nan = |h: u32| h & 0x7c00 == 0x7c00 && h & 0x3ff != 0;
     let moves =
         l.word.form() == 2 && l.bits(24, 8) == 255 && l.bits(64, 8) == 255 && mods == 8 && !nan(x) && !nan(x >> 16);
-    let run = if moves { alu::alu::<Third>() } else { alu::alu::<Fma>() };
+    let run = if moves { alu::alu::<Third>() } else { alu::alu::<Arithmetic<FMA>>() };
     Ok(Uop { mods, ..l.abc(run)? })
 }
 
@@ -426,7 +417,7 @@ mod tests {
             let [a, b, c] = words;
             let u = uop(mods, 0);
             let operands = [a, a, b, b, c, c];
-            for (op, run) in [in_each_way::<One<Add>>, in_each_way::<One<Mul>>, in_each_way::<One<Fma>>].into_iter().enumerate() {
+            for (op, run) in [in_each_way::<One<Arithmetic<ADD>>>, in_each_way::<One<Arithmetic<MUL>>>, in_each_way::<One<Arithmetic<FMA>>>].into_iter().enumerate() {
                 let want: [u32; 8] = std::array::from_fn(|i| match op {
                     0 => num::add2(lanes(&u, 0, a[i]), lanes(&u, 1, b[i]), mode(&u)),
                     1 => num::mul2(lanes(&u, 0, a[i]), lanes(&u, 1, b[i]), mode(&u)),
@@ -436,7 +427,7 @@ mod tests {
                     let found: Vec<u32> = found.into_iter().map(|(word, _)| word as u32).collect();
                     prop_assert_eq!(&found[..], &want[..], "operation {} of {:x?}, modifiers {:#x}", op, words, mods);
                 }
-                let found = executed(&u, [alu::record::<Add>, alu::record::<Mul>, alu::record::<Fma>][op], &words);
+                let found = executed(&u, [alu::record::<Arithmetic<ADD>>, alu::record::<Arithmetic<MUL>>, alu::record::<Arithmetic<FMA>>][op], &words);
                 prop_assert_eq!(found.is_some(), is_plain(&u, 0) && cfg!(target_arch = "x86_64") && crate::exec::host::avx2());
                 prop_assert_eq!(found.unwrap_or(want), want, "operation {}, modifiers {:#x}, translated", op, mods);
             }

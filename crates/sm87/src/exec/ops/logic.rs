@@ -11,7 +11,7 @@ use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::Warp;
 use sm87_num::bits::{self, PrmtMode, Shift};
-use sm87_simd::Simd;
+use sm87_simd::{Simd, put};
 
 fn flag(on: bool, bits: u32) -> u32 {
     if on { bits } else { 0 }
@@ -293,7 +293,7 @@ impl Whole for ToRegister {
                 let select = V::load(b.add(i)).and(V::splat(0x7f)).shl(shift);
                 let kept = V::load(a.add(i)).and(select.not());
                 let r = kept.or(set.shl(shift).and(select));
-                V::from_bits(exec >> i).select(r, V::load(d.add(i))).store(d.add(i));
+                put(d, i, exec, r);
             }
             i += V::LANES;
         }

@@ -6,12 +6,13 @@ use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
 use crate::exec::record::{Operation, Record, Recorder};
+use crate::exec::rows::Row;
 use crate::exec::runs::Space;
 use crate::exec::several::{Results, Several, Sources, several};
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::{bytes, registers};
-use sm87_simd::{Simd, part};
+use sm87_simd::{Simd, part, put};
 
 /// The SPA version of ga10b, in the form in which the characteristics have it. The SM version is 8.7.
 const SPA_VERSION: u32 = 8 << 8 | 6;
@@ -385,7 +386,7 @@ impl Whole for Shuffle {
         while i < 32 {
             // SAFETY: a register and an array have 32 words.
             unsafe {
-                let (lane, c) = (V::load(crate::exec::rows::Row::LANES.0.as_ptr().add(i)), V::load(c.add(i)));
+                let (lane, c) = (V::load(Row::LANES.0.as_ptr().add(i)), V::load(c.add(i)));
                 let (b, clamp) = (V::load(b.add(i)).and(low), c.and(low));
                 let segment = c.shr(V::splat(8)).and(low);
                 let min = lane.and(segment);
@@ -397,7 +398,7 @@ impl Whole for Shuffle {
                     _ => (lane.xor(b), max.lt(lane.xor(b))),
                 };
                 let found = wrong.select(lane, j).pick(a.as_ptr());
-                V::from_bits(part::<V>(exec, i)).select(found, V::load(d.add(i))).store(d.add(i));
+                put(d, i, exec, found);
                 valid |= wrong.not().to_bits() << i;
             }
             i += V::LANES;
@@ -433,7 +434,7 @@ impl<const MODE: u32> Whole for Fixed<MODE> {
                     _ => V::load_crossed(row, i, by as u32),
                 };
                 let found = V::from_bits(part::<V>(valid, i)).select(found, V::load(row.add(i)));
-                V::from_bits(part::<V>(exec, i)).select(found, V::load(d.add(i))).store(d.add(i));
+                put(d, i, exec, found);
             }
             i += V::LANES;
         }

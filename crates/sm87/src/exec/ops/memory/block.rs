@@ -6,25 +6,11 @@ use crate::exec::known::{Pattern, Places};
 use crate::exec::uop::Uop;
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
-use sm87_simd::{Simd, Taker, part};
+use sm87_simd::{Simd, Taker, part, put};
 use tegra_mm::whole;
 
 /// If at most this many lanes are active, they are loaded one by one.
 const FEW: u32 = 6;
-
-/// Writes the active lanes from `i` on to a row.
-///
-/// # Safety
-/// `row` has 32 words.
-#[inline(always)]
-unsafe fn put<V: Simd>(row: *mut u32, i: usize, on: u32, x: V) {
-    // SAFETY: rows have 32 words.
-    unsafe {
-        let (p, active) = (row.add(i), part::<V>(on, i));
-        let x = if active == V::ALL { x } else { V::from_bits(active).select(x, V::load(p)) };
-        x.store(p);
-    }
-}
 
 /// Loads all lanes in `on` from a block.
 ///

@@ -11,7 +11,7 @@ use crate::exec::rows::Src;
 use crate::exec::uop::{Flow, Handlers, Uop};
 use crate::exec::warp::{Warp, lanes};
 use crate::isa::memory::bytes;
-use sm87_simd::{Simd, part};
+use sm87_simd::{Simd, put};
 
 /// The flag of `aux` that marks a store.
 const STORE: u16 = 1;
@@ -75,7 +75,7 @@ unsafe fn copy_row<V: Simd>(from: *const u32, to: *mut u32, exec: u32) {
     let mut i = 0;
     while i < 32 {
         // SAFETY: as this function asks of its caller: the number of lanes divides 32.
-        unsafe { V::from_bits(part::<V>(exec, i)).select(V::load(from.add(i)), V::load(to.add(i))).store(to.add(i)) };
+        unsafe { put(to, i, exec, V::load(from.add(i))) };
         i += V::LANES;
     }
 }
