@@ -7,7 +7,8 @@ results into the table of docs/cudart.md, which keeps those of samples that did 
 engine's share is of them.
 
 `--before SIMULATOR` compares instead: each sample runs below this `tegrarm-sim`, which an older commit built, and below that of this tree,
-in turns. The libraries are those of this tree both times, and the seconds are those of the processor, of the program and the simulator.
+in turns. The libraries are those of this tree both times. The seconds are those that a user waits, and those of the processor, of the
+program and the simulator.
 
 usage: runtime_samples.py --cache FOLDER [--write FILE] [--before SIMULATOR] CHECKOUT [NAME...]
 """
