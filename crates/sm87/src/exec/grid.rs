@@ -12,7 +12,7 @@ use super::observe::Observer;
 use super::programs::Programs;
 use super::rows::Row;
 use super::schedule::Order;
-use super::threads;
+use super::threads::{Apart, Helpers, Shares};
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use super::worker::Worker;
@@ -21,8 +21,8 @@ use crate::launch::{Launch, RunStats};
 use crate::word::Word;
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use tegra_mm::Access;
 use tegrarm_lock::Mutex;
 
@@ -31,9 +31,6 @@ use tegrarm_lock::Mutex;
 const SAMPLE: u64 = 4096;
 /// A grid that takes as long as this many instructions is worth starting other threads.
 const WORTH: u64 = 10_000;
-/// A thread takes one of so many parts of the CTAs that are left, and so many CTAs at most.
-const PARTS: u64 = 64;
-const TOGETHER: u64 = 16;
 /// A thread reports its instructions to the grid when it has executed this many.
 const BATCH: u64 = 4096;
 
@@ -49,13 +46,14 @@ pub(super) struct Grid<'a> {
     ctas: u64,
     /// The order in which they start, if it is not the usual one.
     order: Option<Order>,
-    /// Whether several threads execute it.
-    shared: AtomicBool,
-    /// The next CTA to start.
-    next: Apart,
+    /// The next CTA to start, as long as one thread executes the grid.
+    next: AtomicU64,
+    /// The CTAs that are left when several threads begin to execute it.
+    shares: OnceLock<Shares>,
     /// The first CTA that has failed so far; see [`Watch::abandoned`].
     failed: AtomicU64,
-    issued: AtomicU64,
+    /// The instructions that threads have reported.
+    issued: Apart,
     /// The number of turns in which a CTA did more than wait, since a CTA has waited.
     progress: Apart,
     /// Whether a CTA has waited.
@@ -64,11 +62,6 @@ pub(super) struct Grid<'a> {
     /// Whether somebody was told that a part of a warp waits.
     told: AtomicBool,
 }
-
-/// A number that all threads change for each CTA. It has a cache line of its own, so that they read what stands beside it from their own
-/// caches.
-#[repr(align(128))]
-struct Apart(AtomicU64);
 
 /// The failure of a CTA.
 struct Failure {
@@ -104,11 +97,11 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
         sms,
         ctas,
         order: launch.limits.schedule.filter(|_| !launch.sequential).map(|key| Order::of(key, first, ctas)),
-        shared: AtomicBool::default(),
-        next: Apart(AtomicU64::new(first)),
+        next: AtomicU64::new(first),
+        shares: OnceLock::new(),
         failed: AtomicU64::new(u64::MAX),
-        issued: AtomicU64::new(0),
-        progress: Apart(AtomicU64::new(0)),
+        issued: Apart::default(),
+        progress: Apart::default(),
         waits: AtomicBool::default(),
         failures: Mutex::default(),
         told: AtomicBool::default(),
@@ -262,14 +255,16 @@ impl Supervisor for Watch<'_, '_> {
     fn poll(&self, issued: u64) -> Result<(), Interrupt> {
         let grid = self.grid;
         let pending = self.pending.get() + issued;
-        let told = if pending >= BATCH { grid.issued.fetch_add(pending, Ordering::Relaxed) + pending } else { 0 };
+        let told = if pending >= BATCH { grid.issued.0.fetch_add(pending, Ordering::Relaxed) + pending } else { 0 };
         self.pending.set(if pending >= BATCH { 0 } else { pending });
         if let Some(progress) = &grid.launched.launch.limits.progress
             && told != 0
         {
             progress.issued.store(told, Ordering::Relaxed);
         }
-        let total = if told != 0 { told } else { grid.issued.load(Ordering::Relaxed) + pending };
+        // What other threads have reported is looked at with each report: they change it often.
+        let known = || if grid.is_shared() { 0 } else { grid.issued.0.load(Ordering::Relaxed) };
+        let total = if told != 0 { told } else { known() + pending };
         if self.abandoned() {
             return Err(Interrupt::Other);
         }
@@ -282,14 +277,17 @@ impl Supervisor for Watch<'_, '_> {
 }
 
 impl Grid<'_> {
-    /// Takes the next CTAs to start, if there are any. A thread takes several where many are left, because threads that change one number
-    /// wait for each other.
-    pub(super) fn take(&self) -> Range<u64> {
-        let many = if self.is_shared() { (self.unstarted() / PARTS).clamp(1, TOGETHER) } else { 1 };
-        let first = self.add(&self.next.0, many);
-        let taken = first.min(self.ctas)..(first + many).min(self.ctas);
+    /// Takes the next CTAs to start, if there are any, for the thread with this number. They are the `first` ones of all if it has to be.
+    pub(super) fn take(&self, thread: usize, first: bool) -> Range<u64> {
+        let taken = match self.shares.get() {
+            Some(shares) => shares.take(thread, first),
+            None => {
+                let next = self.add(&self.next, 1);
+                next.min(self.ctas)..(next + 1).min(self.ctas)
+            }
+        };
         if let Some(progress) = self.launched.launch.limits.progress.as_ref().filter(|_| !taken.is_empty()) {
-            self.raise(&progress.started, taken.end);
+            self.raise(&progress.started, self.ctas - self.unstarted());
         }
         taken
     }
@@ -301,7 +299,7 @@ impl Grid<'_> {
 
     /// Whether several threads execute the grid. A single one need not keep others from changing a number that it changes.
     fn is_shared(&self) -> bool {
-        self.shared.load(Ordering::Relaxed)
+        self.shares.get().is_some()
     }
 
     /// Adds to a number that threads share. Returns what it was.
@@ -340,7 +338,7 @@ impl Grid<'_> {
     }
 
     fn run(&self) -> RunStats {
-        let mut own = Worker::new(self);
+        let mut own = Worker::new(self, 0);
         let most = (self.threads() as u64).min(self.unstarted());
         if most > 1 {
             // The CTAs are expected to take as long as those of the launch before.
@@ -354,19 +352,22 @@ impl Grid<'_> {
             }
         }
         // The sample may have reached code that must not have several threads.
-        let threads = if self.launched.programs.newest().ordered { 1 } else { most.min(self.unstarted() + 1) };
-        if threads <= 1 {
+        let most = if self.launched.programs.newest().ordered { 1 } else { most.min(self.unstarted() + 1) };
+        let helpers = (most > 1).then(|| Helpers::find(most as usize - 1)).flatten();
+        let Some(helpers) = helpers else {
             own.work(u64::MAX);
             self.weighs(own.weight());
             return own.stats();
-        }
-        self.shared.store(true, Ordering::Relaxed);
+        };
+        // The CTAs of one part must not take all places of the GPU, because they may wait for those of another part.
+        let (left, most) = (self.ctas - self.unstarted()..self.ctas, own.room() / 4);
+        self.shares.get_or_init(|| Shares::of(left, helpers.count() + 1, most));
         let stats = Mutex::new(RunStats::default());
         let work = |worker: &mut Worker<'_>| {
             worker.work(u64::MAX);
             add(&mut stats.lock(), worker.stats());
         };
-        threads::work(threads as usize - 1, || work(&mut Worker::new(self)), || work(&mut own));
+        helpers.work(|thread| work(&mut Worker::new(self, thread + 1)), || work(&mut own));
         self.weighs(own.weight());
         stats.into_inner()
     }
@@ -429,7 +430,8 @@ impl Grid<'_> {
 
     /// CTAs that have not been started.
     pub(super) fn unstarted(&self) -> u64 {
-        self.ctas.saturating_sub(self.next.0.load(Ordering::Relaxed))
+        let alone = || self.ctas.saturating_sub(self.next.load(Ordering::Relaxed));
+        self.shares.get().map_or_else(alone, Shares::left)
     }
 
     /// The coordinates of a CTA by its number: x changes fastest.

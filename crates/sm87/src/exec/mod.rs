@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   grid      a launch: faults, limits, host threads
-//!    └ threads  the other threads, kept from one grid to the next
+//!    └ threads  the other threads, kept from one grid to the next, and the CTAs that each gets
 //!    └ worker   a thread: CTAs one after another, or in turns
 //!    └ cta    warps take turns, barriers
 //!       └ interp   one warp, one micro-op after another

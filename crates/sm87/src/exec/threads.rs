@@ -1,21 +1,27 @@
-//! Host threads that help with grids.
+//! Host threads that help with grids, and what each of them gets of the CTAs.
 //!
-//! They are kept for the next grid. A thread that begins needs a stack and a processor that wakes up, which takes as long as many a grid, while
-//! a thread that has just helped looks for more work for some microseconds before it sleeps.
+//! The threads are kept for the next grid. A thread that begins needs a stack and a processor that wakes up, which takes as long as many a grid,
+//! while a thread that has just helped looks for more work for some microseconds before it sleeps.
+//!
+//! The CTAs are cut into parts, which are dealt to the threads in turns. So each thread changes a number of its own, and gets the same CTAs
+//! with the next launch: what it reads and writes is in its own caches then. A thread without parts of its own takes those of others.
 
 use rayon_core::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// The threads that help one thread with its grids. Each thread has others, because CTAs may wait for what another thread's grid does. They
 /// end before it does. So nobody executes code of this library when the GPU's threads have ended, and it may be unloaded.
-struct Helpers {
+pub(super) struct Helpers {
     /// The process that started them, because threads do not survive fork(2).
     pid: u32,
     pool: Option<ThreadPool>,
     handles: Vec<JoinHandle<()>>,
+    /// How many of them shall help.
+    asked: usize,
 }
 
 /// How long a thread that has done its share waits for others before it sleeps, and the pauses between two looks.
@@ -24,26 +30,6 @@ const PAUSES: u32 = 8;
 
 thread_local! {
     static HELPERS: RefCell<Option<Helpers>> = const { RefCell::new(None) };
-}
-
-/// Calls `own` on this thread and `help` on `count` others. Returns when all have returned. A host that does not give so many threads makes the
-/// grid slower, and its CTAs are the same: `help` is called by fewer threads, or by none.
-pub(super) fn work(count: usize, help: impl Fn() + Sync, own: impl FnOnce()) {
-    let kept = HELPERS.take().filter(|kept| kept.handles.len() >= count && kept.pid == std::process::id());
-    let helpers = kept.or_else(|| Helpers::start(count));
-    let Some(pool) = helpers.as_ref().and_then(|helpers| helpers.pool.as_ref()) else { return own() };
-    let helping = AtomicUsize::new(count.min(pool.current_num_threads()));
-    pool.in_place_scope(|scope| {
-        for _ in 0..helping.load(Ordering::Relaxed) {
-            scope.spawn(|_| {
-                help();
-                helping.fetch_sub(1, Ordering::Release);
-            });
-        }
-        own();
-        linger(&helping);
-    });
-    HELPERS.set(helpers);
 }
 
 /// Waits for a moment until no thread helps any more. The scope would let this thread sleep, and to be woken takes longer than the CTAs that
@@ -58,6 +44,36 @@ fn linger(helping: &AtomicUsize) {
 }
 
 impl Helpers {
+    /// The threads that help this one: `count` of them, or as many as the host gives. It is `None` if that is none.
+    pub(super) fn find(count: usize) -> Option<Helpers> {
+        let kept = HELPERS.take().filter(|kept| kept.handles.len() >= count && kept.pid == std::process::id());
+        let mut found = kept.or_else(|| Helpers::start(count))?;
+        found.asked = count.min(found.handles.len());
+        Some(found)
+    }
+
+    /// How many threads help.
+    pub(super) fn count(&self) -> usize {
+        self.asked
+    }
+
+    /// Calls `own` on this thread and `help` on those that help, with their numbers. Returns when all have returned.
+    pub(super) fn work(self, help: impl Fn(usize) + Sync, own: impl FnOnce()) {
+        let Some(pool) = &self.pool else { return own() };
+        let helping = AtomicUsize::new(self.asked);
+        pool.in_place_scope(|scope| {
+            for _ in 0..self.asked {
+                scope.spawn(|_| {
+                    help(rayon_core::current_thread_index().unwrap_or_default());
+                    helping.fetch_sub(1, Ordering::Release);
+                });
+            }
+            own();
+            linger(&helping);
+        });
+        HELPERS.set(Some(self));
+    }
+
     /// Starts so many threads, or as many as the host gives.
     fn start(count: usize) -> Option<Helpers> {
         let mut handles = Vec::with_capacity(count);
@@ -67,7 +83,7 @@ impl Helpers {
         };
         let pool = ThreadPoolBuilder::new().num_threads(count).spawn_handler(spawn).build().ok();
         if pool.is_some() {
-            return Some(Helpers { pid: std::process::id(), pool, handles });
+            return Some(Helpers { pid: std::process::id(), pool, handles, asked: count });
         }
         let fewer = handles.len();
         join(handles);
@@ -96,10 +112,77 @@ fn join(handles: Vec<JoinHandle<()>>) {
     }
 }
 
+/// A thread gets so many parts, or more because none has more than so many CTAs.
+const PARTS: u64 = 16;
+const TOGETHER: u64 = 64;
+
+/// A number that all threads change. It has a cache line of its own, so that they read what stands beside it from their own caches.
+#[repr(align(128))]
+#[derive(Default)]
+pub(super) struct Apart(pub AtomicU64);
+
+/// CTAs that no thread has taken.
+pub(super) struct Shares {
+    all: Range<u64>,
+    /// The CTAs of a part.
+    size: u64,
+    /// For each thread, how many of its parts were taken. Threads that find none left make it larger than their number.
+    taken: Vec<Apart>,
+}
+
+impl Shares {
+    /// Deals CTAs to `threads` threads. No part has more than `most` CTAs.
+    pub(super) fn of(all: Range<u64>, threads: usize, most: u64) -> Shares {
+        let size = ((all.end - all.start) / (threads as u64 * PARTS)).clamp(1, TOGETHER.min(most.max(1)));
+        Shares { all, size, taken: (0..threads).map(|_| Apart::default()).collect() }
+    }
+
+    /// Takes a part for a thread: one of its own, as long as there are some and it need not be the `first` of all.
+    pub(super) fn take(&self, thread: usize, first: bool) -> Range<u64> {
+        loop {
+            let own = thread % self.taken.len();
+            let owner = if first || self.next(own).is_empty() { self.earliest() } else { own };
+            let taken = self.part(owner, self.taken[owner].0.fetch_add(1, Ordering::Relaxed));
+            if !taken.is_empty() || self.left() == 0 {
+                return taken;
+            }
+        }
+    }
+
+    /// How many CTAs nobody has taken.
+    pub(super) fn left(&self) -> u64 {
+        let every = self.taken.len() as u64 * self.size; // a thread has one part among so many CTAs
+        let left = |owner: usize| {
+            let next = self.next(owner);
+            let behind = self.all.end - next.start;
+            behind / every * self.size + (behind % every).min(self.size)
+        };
+        (0..self.taken.len()).map(left).sum()
+    }
+
+    /// The thread whose next part is the first one.
+    fn earliest(&self) -> usize {
+        (0..self.taken.len()).min_by_key(|owner| self.next(*owner).start).unwrap_or(0)
+    }
+
+    /// The next part of a thread.
+    fn next(&self, owner: usize) -> Range<u64> {
+        self.part(owner, self.taken[owner].0.load(Ordering::Relaxed))
+    }
+
+    /// The part of a thread that has the place `at` among its parts. It is empty if there is none.
+    fn part(&self, owner: usize, at: u64) -> Range<u64> {
+        let before = at.saturating_mul(self.taken.len() as u64).saturating_add(owner as u64);
+        let start = self.all.start.saturating_add(before.saturating_mul(self.size)).min(self.all.end);
+        start..(start + self.size).min(self.all.end)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use nix::unistd::{Pid, gettid};
+    use proptest::prelude::*;
     use std::collections::BTreeSet;
     use std::sync::Barrier;
     use tegrarm_lock::Mutex;
@@ -111,7 +194,7 @@ mod tests {
             seen.lock().insert(gettid());
             all.wait();
         };
-        work(count, come, come);
+        Helpers::find(count).expect("threads").work(|_| come(), come);
         let mut seen = seen.into_inner();
         assert!(seen.remove(&gettid()) && seen.len() == count, "{seen:?}");
         seen
@@ -124,7 +207,8 @@ mod tests {
         assert_eq!(helped(1).intersection(&first).count(), 1);
         assert_eq!(helped(4).len(), 4);
         let (outer, mut inner) = (Mutex::new(BTreeSet::new()), BTreeSet::new());
-        work(4, || outer.lock().extend([gettid()]), || inner = helped(4));
+        let helpers = Helpers::find(4).expect("threads");
+        helpers.work(|_| outer.lock().extend([gettid()]), || inner = helped(4));
         assert!(inner.is_disjoint(&outer.into_inner()));
     }
 
@@ -139,9 +223,62 @@ mod tests {
 
     #[test]
     fn a_panic_of_a_helper_is_one_of_the_caller() {
-        let fails = || work(1, || panic!("a helper fails"), || ());
+        let fails = || Helpers::find(1).expect("a thread").work(|_| panic!("a helper fails"), || ());
         let said = std::panic::catch_unwind(fails).expect_err("it panics");
         assert_eq!(said.downcast_ref(), Some(&"a helper fails"));
         assert_eq!(helped(1).len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn each_cta_is_taken_once_and_the_first_ones_by_those_who_want_them(
+            (start, count, threads, most) in (0u64..100, 0u64..3000, 1usize..9, 0u64..100),
+            takes in prop::collection::vec((0usize..12, any::<bool>()), 4000),
+        ) {
+            let end = start + count;
+            let shares = Shares::of(start..end, threads, most);
+            let mut untaken: std::collections::BTreeSet<u64> = (start..end).collect();
+            for (thread, first) in takes {
+                prop_assert_eq!(shares.left(), untaken.len() as u64);
+                let taken = shares.take(thread, first);
+                prop_assert!(taken.end - taken.start <= most.max(1));
+                if let Some(&lowest) = untaken.first() {
+                    prop_assert!(!taken.is_empty() && (!first || taken.start == lowest));
+                } else {
+                    prop_assert!(taken.is_empty());
+                }
+                for cta in taken {
+                    prop_assert!(untaken.remove(&cta), "{} twice", cta);
+                }
+            }
+            prop_assert!(untaken.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_thread_gets_the_same_ctas_each_time_and_then_those_of_others() {
+        let shares = || Shares::of(0..2 * PARTS * TOGETHER, 2, 100);
+        let (one, other) = (shares(), shares());
+        let mine = |shares: &Shares| (0..PARTS).flat_map(|_| shares.take(1, false)).collect::<Vec<_>>();
+        (0..5).for_each(|_| assert!(!other.take(0, false).is_empty()));
+        assert_eq!(mine(&one), mine(&other));
+        // What is left belongs to the first thread.
+        assert_eq!((one.left(), one.take(1, false).start), (PARTS * TOGETHER, 0));
+        assert_eq!((other.left(), other.take(1, false).start), ((PARTS - 5) * TOGETHER, 10 * TOGETHER));
+    }
+
+    #[test]
+    fn threads_that_take_at_the_same_time_take_each_cta_once() {
+        let shares = &Shares::of(0..100_000, 4, 1);
+        let take = |thread| {
+            let parts = std::iter::repeat_with(|| shares.take(thread, false)).take_while(|part| !part.is_empty());
+            parts.flatten().collect::<Vec<_>>()
+        };
+        std::thread::scope(|scope| {
+            let all = [0, 1, 2, 3].map(|thread| scope.spawn(move || take(thread)));
+            let mut all: Vec<_> = all.into_iter().flat_map(|thread| thread.join().expect("it ends")).collect();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..100_000));
+        });
     }
 }

@@ -45,6 +45,8 @@ struct Resident<'g> {
 /// What one host thread executes.
 pub(super) struct Worker<'g> {
     grid: &'g Grid<'g>,
+    /// Which of the threads that execute the grid it is.
+    thread: usize,
     /// The CTAs that it has taken and not started.
     taken: Range<u64>,
     /// The CTAs that wait for their turn.
@@ -71,10 +73,11 @@ pub(super) struct Worker<'g> {
 }
 
 impl<'g> Worker<'g> {
-    pub(super) fn new(grid: &'g Grid<'g>) -> Self {
+    pub(super) fn new(grid: &'g Grid<'g>, thread: usize) -> Self {
         let (waiting, room) = (VecDeque::new(), room(grid.launched.launch));
         Worker {
             grid,
+            thread,
             taken: 0..0,
             waiting,
             spare: None,
@@ -181,10 +184,26 @@ impl<'g> Worker<'g> {
 
     /// The next CTA that may start.
     fn take(&mut self) -> Option<u64> {
-        if self.taken.is_empty() {
-            self.taken = self.grid.take();
+        loop {
+            // A CTA that waits may wait for any CTA before it. If one has failed, those before it are still executed.
+            let first = !self.waiting.is_empty() || self.grid.has_failed();
+            if self.taken.is_empty() {
+                self.taken = self.grid.take(self.thread, first);
+            }
+            let cta = self.taken.next()?;
+            if self.grid.starts(cta) {
+                return Some(cta);
+            }
+            self.taken = 0..0;
+            if first {
+                return None;
+            }
         }
-        self.taken.next().filter(|cta| self.grid.starts(*cta))
+    }
+
+    /// The number of CTAs that may be started and not finished.
+    pub(super) fn room(&self) -> u64 {
+        self.room as u64
     }
 
     /// The CTAs that this thread could still start.

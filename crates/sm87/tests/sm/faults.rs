@@ -214,6 +214,21 @@ fn the_first_cta_that_fails_is_reported() {
     drop(buffer);
 }
 
+/// However many threads share a large grid, it reports what the first CTA that fails has done, and all CTAs before that one are executed.
+#[test]
+fn a_large_grid_fails_at_the_same_cta_on_any_number_of_threads() {
+    let many = [(7, 4096); 20].into_iter().chain([(7, 128); 20]);
+    for (threads, good) in [(1, 4096), (2, 4096), (3, 128), (2, 7936), (5, 8064)].into_iter().chain(many) {
+        let mut gpu = Gpu { threads, ..Gpu::default() };
+        let (out, input) = (gpu.alloc(4 << 20), gpu.upload(&vec![7u32; 128 * good]));
+        let launch =
+            gpu.launch(&kernel!("tinygrad_copy"), [8192, 1, 1], [32, 1, 1], &[Arg::Ptr(&out), Arg::Ptr(&input)]);
+        let SmFault::Mmu { fault, sm, .. } = outcome(&launch) else { panic!("no MMU fault") };
+        assert_eq!((fault.va, sm), (input.va + 512 * good as u64, good as u32 % 16), "{threads} threads");
+        assert_eq!(out.read::<u32>(128 * good), vec![7; 128 * good], "{threads} threads");
+    }
+}
+
 /// The records of all SMs that stopped. The reported one comes first.
 fn records(launch: &Launch) -> Vec<(u32, u32, u32)> {
     let stopped = run(launch).expect_err("a fault");

@@ -106,7 +106,7 @@ fn ctas_that_wait_for_each_other_do_not_spin_for_long() {
 
 #[test]
 fn the_longest_chain_of_waiting_ctas() {
-    for (nap, threads) in [(0, 1), (0, 2), (100, 1), (100, 2)] {
+    for (nap, threads) in [(0, 1), (0, 2), (0, 5), (100, 1), (100, 2), (100, 3)] {
         let mut gpu = Gpu { threads, ..Gpu::default() };
         let flags = gpu.alloc(4 * 700);
         let args = [Arg::Ptr(&flags), Arg::Int(nap)];
