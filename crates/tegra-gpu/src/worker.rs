@@ -153,6 +153,8 @@ fn host(core: &Core, stop: &AtomicBool) {
 /// The thread that takes over while the first one executes a long grid.
 fn standby(core: &Core, stop: &AtomicBool) {
     let mut looks = 0;
+    // A program that has had work beside one long grid is likely to have some beside the next one, and most programs never have.
+    let mut last_work = Instant::now();
     let done = || stop.load(Ordering::Acquire);
     while !done() {
         if looks == STANDBY_LOOKS {
@@ -162,7 +164,6 @@ fn standby(core: &Core, stop: &AtomicBool) {
         }
         looks += 1;
         std::thread::sleep(STANDBY_NAP);
-        let mut last_work = Instant::now();
         while core.engine.busy_ns().is_some_and(|ns| ns > LONG.as_nanos() as u64) && !done() {
             looks = 0;
             core.engine.watch();
