@@ -135,10 +135,7 @@ def pieces_of(linear: UOp, inputs: Sequence[UOp]) -> list[Any]:
     pieces: list[Any] = []
     for device, row in itertools.groupby([Call(c, inputs) for c in linear.src], key=Call.replayable_on):
         calls = list(row)
-        if device and len(calls) > 1:
-            pieces.append(Replay(calls))
-        else:  # a single kernel is launched as fast
-            pieces.append(linear.replace(src=tuple(c.whole for c in calls)))
+        pieces.append(Replay(calls) if device else linear.replace(src=tuple(c.whole for c in calls)))
     return pieces
 
 

@@ -36,6 +36,7 @@ def replays() -> tuple[Any, str]:
             return None, f"it has other graphs ({no_graphs}), and other ways without them ({error})"
         return None, ""
     jit.take_whole()
+    jit.take_single()
     jit.shorten()
     return TegraGraph, ""
 

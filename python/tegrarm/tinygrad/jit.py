@@ -144,6 +144,27 @@ def take_whole() -> None:
         JIT_BATCH_SIZE.value = 0
 
 
+def with_single_kernels(split: Callable) -> Callable:
+    """Makes a graph of each kernel of ours that stands alone among what a jit captured. tinygrad makes graphs of two and more, and examines
+    the arguments of every call anew for a kernel that is in none.
+    """
+    @functools.wraps(split)
+    def graph_split_rewrite(linear: UOp, *args: Any, **kwargs: Any) -> UOp:
+        linear = split(linear, *args, **kwargs)
+        alone = [call.src[0].op is Ops.PROGRAM and TegraGraph.supports_uop([], call) for call in linear.src]
+        return linear.replace(src=tuple(jit.create_graph_call([c]) if a else c for a, c in zip(alone, linear.src, strict=True)))
+
+    graph_split_rewrite.tegra = True  # type: ignore[attr-defined]
+    return graph_split_rewrite
+
+
+def take_single() -> None:
+    """Wraps tinygrad's function that makes graphs, but only once, and only if tinygrad has it."""
+    split = getattr(jit, "graph_split_rewrite", None)
+    if split is not None and hasattr(jit, "create_graph_call") and not getattr(split, "tegra", False):
+        jit.graph_split_rewrite = with_single_kernels(split)
+
+
 def shorten() -> None:
     """Wraps the method, but only once. Where memory is a storage, every call is tinygrad's own."""
     if HAS_STORAGE:
