@@ -255,8 +255,8 @@ def preload() -> None:
         line(f"unrelated {what} under LD_PRELOAD, extra", f"{with_it - without:.1f} ns", "" if "refused" in what else "at most 20 ns")
 
 
-# One kernel is launched on one core, often enough for a count.
-KERNELS = """
+# What is executed on one core: the inputs and the function.
+WORK_OF_TINYGRAD = """
 import os, sys
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 import tegrarm.tinygrad
@@ -272,21 +272,72 @@ elif what.startswith("sum"):
     inputs, function = square(int(what[3:]), "float32")[:1], lambda a: a.sum().realize()
 elif what.startswith("softmax"):
     inputs, function = square(int(what[7:]), "float32")[:1], lambda a: a.softmax().realize()
+elif what == "conv":
+    inputs = [Tensor(rng.standard_normal(shape).astype(np.float32)).realize() for shape in ((1, 16, 32, 32), (16, 16, 3, 3))]
+    function = lambda a, b: a.conv2d(b).realize()
 else:
     kind, size = what.split()
     inputs, function = square(int(size), kind), lambda a, b: (a @ b).realize()
+"""
+# One kernel is launched often enough for a count.
+KERNELS = WORK_OF_TINYGRAD + """
 step = TinyJit(function)
 for _ in range(times): step(*inputs).numpy()
 """
 STATS = re.compile(r"^ +0x[0-9a-f]+ +(\d+) +(\d+) +([\d.]+)(?: .*)?$", re.MULTILINE)
 
 
+def tinygrad(program: str, what: str, times: int, **env: str) -> subprocess.CompletedProcess:
+    """Runs one of the programs above. What the engine took is in its standard error."""
+    env = {**os.environ, "DEV": "TEGRA+NV", "TEGRARM_SIM_STATS": "1", **env}
+    return subprocess.run([sys.executable, "-c", program, what, str(times)], env=env, capture_output=True, text=True, check=True)
+
+
 def kernel(what: str, times: int, **env: str) -> tuple[float, float]:
     """Core seconds and warp instructions of one launch of the most expensive kernel."""
-    env = {**os.environ, "DEV": "TEGRA+NV", "TEGRARM_SIM_STATS": "1", **env}
-    done = subprocess.run([sys.executable, "-c", KERNELS, what, str(times)], env=env, capture_output=True, text=True, check=True)
+    done = tinygrad(KERNELS, what, times, **env)
     launches, instructions, seconds = STATS.findall(done.stderr)[0]
     return float(seconds) / int(launches), int(instructions) / int(launches)
+
+
+# Launches kernels and waits for them, and prints the processor time of the program's own thread and of the GPU's for one time, in µs.
+LAUNCHES = WORK_OF_TINYGRAD + """
+import pathlib
+from tinygrad import Device
+from tinygrad.engine.realize import runtime_cache
+def seconds():
+    both = [0.0, 0.0]
+    for thread in pathlib.Path("/proc/self/task").iterdir():
+        of_gpu = (thread / "comm").read_text().startswith("gpu-")
+        both[of_gpu] += int((thread / "schedstat").read_text().split()[0]) / 1e9
+    return both
+function(*inputs)
+device, launches = Device[Device.DEFAULT], []
+kind = type(next(program for (_, name), program in runtime_cache.items() if name == Device.DEFAULT))
+launch = kind.__call__
+kind.__call__ = lambda self, *a, **k: launches.append((self, a, k)) or launch(self, *a, **k)
+kept = function(*inputs)
+kind.__call__ = launch
+def run(times):
+    for _ in range(times):
+        for program, a, k in launches: program(*a, **{**k, "wait": False})
+        device.synchronize()
+run(times // 4)
+before = seconds()
+run(times)
+print(*((b - a) / times * 1e6 for a, b in zip(before, seconds())))
+"""
+
+
+def waiting() -> None:
+    """The processor time of a launch and a wait on one core, beside that of the engine, which is a part of the GPU's."""
+    for device, most in (("TEGRA", "at most 1.15 x"), ("TEGRA+NV", "at most 1.3 x")):
+        for what in ("float32 128", "float32 256", "float32 512", "sum1024", "softmax256", "conv"):
+            done = tinygrad(LAUNCHES, what, 400, DEV=device)
+            engine = sum(float(seconds) / int(launches) for launches, _, seconds in STATS.findall(done.stderr)) * 1e6
+            own, gpu = map(float, done.stdout.split())
+            line(f"{what}, {device}: engine, GPU's threads, the program's", f"{engine:.0f}, {gpu:.0f}, {own:.0f} µs")
+            line("  all against the engine", f"{(own + gpu) / engine:.2f} x", most)
 
 
 def engine() -> None:
@@ -417,7 +468,7 @@ def demo() -> None:
 
 FIGURES = (
     control_instructions, alloc_free_calls, latency, submit, cuda, calls, handover, frontend, devices, copies, buffers, supervised, crowd,
-    preload, engine, checks, profile, ratios, handlers, numba, demo,
+    preload, engine, waiting, checks, profile, ratios, handlers, numba, demo,
 )
 
 
