@@ -57,7 +57,7 @@ pub struct Builder {
     bytes: Vec<u8>,
     pool: Pool,
     /// Where the functions of each piece begin.
-    functions: Vec<[usize; 2]>,
+    functions: Vec<Vec<usize>>,
 }
 
 impl Builder {
@@ -69,12 +69,13 @@ impl Builder {
 
     /// Makes the code of a piece. Its number is that of the pieces before it.
     pub fn add(&mut self, graph: &Graph) -> Result<(), TooLarge> {
-        let begins = emit::functions(self.host, graph, &mut self.pool)?.map(|code| {
+        let begin = |code: Vec<u8>| {
             // Code begins at a line of the host's caches.
             self.bytes.resize(self.bytes.len().next_multiple_of(64), 0xcc);
             self.bytes.extend(&code);
             self.bytes.len() - code.len()
-        });
+        };
+        let begins = emit::functions(self.host, graph, &mut self.pool)?.into_iter().map(begin).collect();
         self.functions.push(begins);
         Ok(())
     }
@@ -99,8 +100,9 @@ type Function = unsafe extern "C" fn(*mut u32, *const u32, *mut u32, *const Vect
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
     all: Function,
-    /// For some lanes, or for lanes that load from places of their own.
-    other: Function,
+    some: Function,
+    /// For all lanes, which load from places of their own.
+    spread: Function,
     pool: *const Vector,
 }
 
@@ -118,28 +120,32 @@ impl Piece {
     /// and `lanes` is writable at all indices. The [`Code`] exists. The graph has no loads.
     #[inline(always)]
     pub unsafe fn execute(&self, rows: *mut u32, constants: *const u32, lanes: *mut u32, active: u32) -> u32 {
-        let function = if active == u32::MAX { self.all } else { self.other };
+        let function = if active == u32::MAX { self.all } else { self.some };
         // SAFETY: the conditions are those of this function, and a piece without loads reads no window.
         unsafe { function(rows, constants, lanes, self.pool, active, std::ptr::null()) }
     }
 
-    /// The same for all lanes of a piece that may load words through `windows`. Returns what [`Self::execute`] returns.
+    /// The same for a piece that may load words through `windows`. If they are `spread`, all lanes are active.
     ///
     /// # Safety
     /// As for [`Self::execute`]. There are all windows of which the graph has loads, and what they lead to can be read so many bytes further on. If
-    /// lanes of a window are spread, `spread` is true.
+    /// lanes of a window are spread, `spread` is true. Windows of vectors without active lanes need not lead anywhere.
     #[inline(always)]
     pub unsafe fn load(
         &self,
-        rows: *mut u32,
-        constants: *const u32,
-        lanes: *mut u32,
+        (rows, constants, lanes): (*mut u32, *const u32, *mut u32),
+        active: u32,
         windows: *const Window,
         spread: bool,
     ) -> u32 {
-        let function = if spread { self.other } else { self.all };
+        debug_assert!(!spread || active == u32::MAX);
+        let function = match (active, spread) {
+            (_, true) => self.spread,
+            (u32::MAX, false) => self.all,
+            _ => self.some,
+        };
         // SAFETY: the conditions are those of this function.
-        unsafe { function(rows, constants, lanes, self.pool, u32::MAX, windows) }
+        unsafe { function(rows, constants, lanes, self.pool, active, windows) }
     }
 }
 
@@ -148,7 +154,7 @@ impl Piece {
 pub struct Code {
     map: Mmap,
     pool: Vec<Vector>,
-    functions: Vec<[usize; 2]>,
+    functions: Vec<Vec<usize>>,
 }
 
 impl Code {
@@ -158,8 +164,10 @@ impl Code {
             // SAFETY: a function of this type begins here, because `Builder::add` has put it here.
             unsafe { std::mem::transmute::<*const u8, Function>(self.map.as_ptr().add(at)) }
         };
-        let piece =
-            |&[all, other]: &[usize; 2]| Piece { all: function(all), other: function(other), pool: self.pool.as_ptr() };
+        let piece = |begins: &Vec<usize>| {
+            let function = |n: usize| function(begins[n.min(begins.len() - 1)]);
+            Piece { all: function(0), some: function(1), spread: function(2), pool: self.pool.as_ptr() }
+        };
         self.functions.iter().map(piece).collect()
     }
 }

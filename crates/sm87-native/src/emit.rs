@@ -22,23 +22,22 @@ pub(crate) enum Last {
     Memory(MemoryOperand),
 }
 
-/// Makes the machine code of two functions. The first one is for all lanes, and the second one for pieces that some lanes do not execute, or for lanes
-/// that load from places of their own.
-pub(crate) fn functions(host: Host, graph: &Graph, pool: &mut Pool) -> Result<[Vec<u8>; 2], TooLarge> {
+/// Makes the machine code of a piece: a function for all lanes, one for some lanes, and, if the piece loads something, one for lanes that load from
+/// places of their own.
+pub(crate) fn functions(host: Host, graph: &Graph, pool: &mut Pool) -> Result<Vec<Vec<u8>>, TooLarge> {
     let steps = steps(graph);
     let mut made = |lanes: Lanes, end: u64| {
         let mut emitter = Emitter::new(host, graph, &steps, pool, lanes);
         emitter.whole(end).map(|end| (emitter.encoder.take_buffer(), end))
     };
     let (all, _) = made(Lanes::All, 0)?;
-    if graph.loads() {
-        // Windows are those of all lanes.
-        return Ok([all, made(Lanes::Spread, 0)?.0]);
-    }
     // The place to which a function for some lanes may jump is known when the function was made once.
     let (_, end) = made(Lanes::Some, 0)?;
-    let (some, _) = made(Lanes::Some, end)?;
-    Ok([all, some])
+    let mut functions = vec![all, made(Lanes::Some, end)?.0];
+    if graph.loads() {
+        functions.push(made(Lanes::Spread, 0)?.0);
+    }
+    Ok(functions)
 }
 
 pub(crate) struct Emitter<'a> {

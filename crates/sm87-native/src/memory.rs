@@ -15,9 +15,9 @@ const LANES: usize = 32;
 /// The lanes for which a function is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lanes {
-    /// All lanes. What they load is near each other.
+    /// All lanes. What the lanes of a vector load is near each other.
     All,
-    /// Some lanes, which load nothing.
+    /// Some lanes, which load likewise.
     Some,
     /// All lanes, of which each loads its own words.
     Spread,
@@ -65,13 +65,19 @@ impl Window {
         2 * host.bytes()
     }
 
-    /// Arranges lanes whose words are so many bytes behind that of the first lane, as signed numbers. The result is `None` if the words of a vector
-    /// are too far apart, or not a number of words.
-    pub fn arrange(&mut self, host: Host, at: &[u32; LANES], arrangement: Arrangement) -> Option<Shape> {
+    /// Arranges lanes whose words are so many bytes behind that of the first lane, as signed numbers. Vectors without lanes that are active load
+    /// nothing; in others, lanes that are not active load a word of the vector. The result is `None` if the words of a vector are too far apart,
+    /// or not a number of words.
+    pub fn arrange(&mut self, host: Host, at: &[u32; LANES], active: u32, arrangement: Arrangement) -> Option<Shape> {
         let (lanes, bytes) = (host.lanes() as usize, host.bytes());
         let spread = arrangement == Arrangement::Spread;
         let mut shape = Shape { spread, ..Shape::NONE };
         for (n, vector) in at.chunks(lanes).enumerate() {
+            let is_active = |lane: usize| active >> (n * lanes + lane) & 1 == 1;
+            let Some(first) = (0..lanes).find(|lane| is_active(*lane)) else { continue };
+            let mut words = [vector[first]; LANES];
+            (0..lanes).filter(|lane| is_active(*lane)).for_each(|lane| words[lane] = vector[lane]);
+            let vector = &words[..lanes];
             let (mut least, mut most) = (i32::MAX, i32::MIN);
             for &x in vector {
                 (least, most) = (least.min(x as i32), most.max(x as i32));

@@ -361,11 +361,13 @@ fn arrangement() -> impl Strategy<Value = Arrangement> {
     prop::sample::select(vec![Arrangement::Forwards, Arrangement::Backwards, Arrangement::Spread])
 }
 
-/// The windows that lead to the places.
-fn windows(host: Host, read: &Read, arrangement: Arrangement) -> Option<Vec<Window>> {
+/// The windows that lead lanes to the places. Other lanes are anywhere.
+fn windows(host: Host, read: &Read, active: u32, arrangement: Arrangement) -> Option<Vec<Window>> {
     let windows = read.places.iter().map(|places| {
         let mut window = Window::NONE;
-        let shape = window.arrange(host, &places.map(|at| at.wrapping_sub(places[0])), arrangement)?;
+        let lies =
+            |lane: usize| if active >> lane & 1 == 1 { places[lane].wrapping_sub(places[0]) } else { 0x1234_5677 };
+        let shape = window.arrange(host, &std::array::from_fn(lies), active, arrangement)?;
         window.lead(host, &shape, read.memory.as_ptr().cast::<u8>().wrapping_add(places[0] as usize));
         Some(window)
     });
@@ -391,9 +393,10 @@ proptest! {
         let read = Read { constants: words.map(|x| [x; 32]), memory: (0..300u32).map(|x| x.wrapping_mul(0x0101_0101)).collect(), places };
         for (host, active) in hosts().into_iter().flat_map(|host| [u32::MAX, some, 1, 1 << 31, 0x00ff_ff00].map(|active| (host, active))) {
             let mut builder = Builder::new(host);
-            let windows = windows(host, &read, arrangement);
-            let executes = if loads { active == u32::MAX && windows.is_some() } else { active != 0 };
-            if !executes || builder.add(&graph).is_err() {
+            let windows = windows(host, &read, active, arrangement);
+            let spread = arrangement == Arrangement::Spread;
+            let loads_well = windows.is_some() && !(spread && active != u32::MAX);
+            if active == 0 || loads && !loads_well || builder.add(&graph).is_err() {
                 continue;
             }
             let code = builder.finish().expect("memory");
@@ -403,7 +406,7 @@ proptest! {
             // for the code.
             after.skipped = unsafe {
                 match windows {
-                    Some(windows) if loads => code.pieces()[0].load(rows, constants, sets, windows.as_ptr(), arrangement == Arrangement::Spread),
+                    Some(windows) if loads => code.pieces()[0].load((rows, constants, sets), active, windows.as_ptr(), spread),
                     _ => code.pieces()[0].execute(rows, constants, sets, active),
                 }
             };
@@ -418,16 +421,21 @@ proptest! {
     }
 
     #[test]
-    fn windows_read_no_more_than_they_say(places in places(), arrangement in arrangement()) {
+    fn windows_read_no_more_than_they_say(
+        places in places(),
+        active in prop_oneof![Just(u32::MAX), any::<u32>(), Just(7), Just(0xffff_0000)],
+        arrangement in arrangement(),
+    ) {
         let at = places.map(|at| at.wrapping_sub(places[0]));
         for host in [Host::Avx2, Host::Avx512] {
-            let least = at.iter().map(|&x| i64::from(x as i32)).min();
+            let lanes = host.lanes() as usize;
+            let vector = |n: usize| (n * lanes..(n + 1) * lanes).filter(|lane| active >> lane & 1 == 1).map(|lane| i64::from(at[lane] as i32));
+            let vectors: Vec<Vec<_>> = (0..32 / lanes).map(|n| vector(n).collect()).filter(|vector: &Vec<_>| !vector.is_empty()).collect();
+            let bounds = |vector: &Vec<i64>| (*vector.iter().min().expect("a lane"), *vector.iter().max().expect("a lane") + 4);
             let mut window = Window::NONE;
-            match window.arrange(host, &at, arrangement) {
+            match window.arrange(host, &at, active, arrangement) {
                 Some(Shape { begin, end, .. }) => {
-                    let vectors = at.chunks(host.lanes() as usize).map(|vector| vector.iter().map(|&x| i64::from(x as i32)));
-                    for vector in vectors {
-                        let (least, most) = (vector.clone().min().unwrap_or(0), vector.max().unwrap_or(0) + 4);
+                    for (least, most) in vectors.iter().map(bounds) {
                         let window = match arrangement {
                             Arrangement::Forwards => least..least + host.bytes(),
                             Arrangement::Backwards => most - host.bytes()..most,
@@ -435,11 +443,12 @@ proptest! {
                         };
                         prop_assert!(begin <= window.start && window.end <= end);
                     }
-                    prop_assert!(arrangement == Arrangement::Backwards || Some(begin) == least);
+                    let least = vectors.iter().map(|vector| bounds(vector).0).min();
+                    prop_assert!(arrangement == Arrangement::Backwards || least.is_none_or(|least| begin == least));
                 }
                 None => {
-                    let far = |vector: &[u32]| vector.iter().max().unwrap_or(&0) - vector.iter().min().unwrap_or(&0) >= host.bytes() as u32;
-                    prop_assert!(arrangement != Arrangement::Spread && places.chunks(host.lanes() as usize).any(far));
+                    let far = |vector: &Vec<i64>| bounds(vector).1 - bounds(vector).0 > host.bytes();
+                    prop_assert!(arrangement != Arrangement::Spread && vectors.iter().any(far));
                 }
             }
         }
@@ -450,13 +459,14 @@ proptest! {
 fn words_that_are_far_apart_have_no_window() {
     let (mut window, row) = (Window::NONE, std::array::from_fn(|lane| 4 * lane as u32));
     for host in [Host::Avx2, Host::Avx512] {
-        assert!(window.arrange(host, &row, Arrangement::Forwards).is_some());
+        assert!(window.arrange(host, &row, u32::MAX, Arrangement::Forwards).is_some());
         for wrong in [-4i32 as u32, 4 * host.lanes(), 2, 1 << 31, u32::MAX - 3] {
             let mut apart = row;
             apart[3] = wrong;
-            assert!(window.arrange(host, &apart, Arrangement::Forwards).is_none(), "{host:?}: {wrong:#x}");
-            let spread = window.arrange(host, &apart, Arrangement::Spread);
+            assert!(window.arrange(host, &apart, u32::MAX, Arrangement::Forwards).is_none(), "{host:?}: {wrong:#x}");
+            let spread = window.arrange(host, &apart, u32::MAX, Arrangement::Spread);
             assert_eq!(spread.is_some(), wrong % 4 == 0, "{host:?}: {wrong:#x}");
+            assert!(window.arrange(host, &apart, !(1 << 3), Arrangement::Forwards).is_some(), "the lane loads nothing");
         }
     }
 }

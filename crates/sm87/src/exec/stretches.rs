@@ -176,11 +176,11 @@ unsafe fn execute(w: &mut Warp, env: &mut Env<'_>, u: &Uop, active: u32) -> Flow
     let (stretch, room) = (&by.stretches[u.imm as usize], w.switch_at.saturating_sub(u.at));
     // SAFETY: the conditions are those of this function, and `find` has found what the windows lead to.
     let (idle, length) = unsafe {
-        if active == u32::MAX
-            && stretch.length <= room
-            && let Some(Ready { windows, spread }) = windows::find(&mut known.windows, w, memories, stretch)
+        if stretch.length <= room
+            && let Some(Ready { windows, spread }) = windows::find(&mut known.windows, w, active, memories, stretch)
         {
-            (stretch.code.load(w.own(), w.constants(), w.preds.as_mut_ptr(), windows, spread), stretch.length)
+            let places = (w.own(), w.constants(), w.preds.as_mut_ptr());
+            (stretch.code.load(places, active, windows, spread), stretch.length)
         } else if let Some(piece) = stretch.piece.map(|n| &by.pieces[n]).filter(|piece| piece.length <= room) {
             (piece.code.execute(w.own(), w.constants(), w.preds.as_mut_ptr(), active), piece.length)
         } else {

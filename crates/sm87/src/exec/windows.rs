@@ -26,12 +26,31 @@ pub(crate) struct Memories<'m, 't> {
     pub banks: &'m Banks,
 }
 
+/// The lanes that execute a stretch.
+#[derive(Clone, Copy)]
+struct Lanes {
+    active: u32,
+    first: u32,
+}
+
+impl Lanes {
+    fn of(active: u32) -> Lanes {
+        Lanes { active, first: active.trailing_zeros() & 31 }
+    }
+
+    fn are_all(self) -> bool {
+        self.active == u32::MAX
+    }
+}
+
 /// How the lanes of a group of loads lay, and where that was.
 #[derive(Clone)]
 struct Seen {
-    /// The address register of each lane, without that of the first one, and the least and the greatest of these as signed numbers. The first number
-    /// is [`NO_SHAPE`] as long as there is no shape.
+    /// The address register of each lane, without that of the first one that is active, and the least and the greatest of these as signed numbers.
+    /// Without a shape, all numbers are [`NO_SHAPE`].
     at: [u32; 32],
+    /// The lanes of which that is known.
+    active: u32,
     least: i64,
     most: i64,
     shape: Shape,
@@ -46,12 +65,13 @@ struct Seen {
     turn: u64,
 }
 
-/// A number that the first lane never has.
+/// A number that the first lane that is active never has.
 const NO_SHAPE: u32 = 1;
 
 impl Seen {
     const NOTHING: Seen = Seen {
         at: [NO_SHAPE; 32],
+        active: u32::MAX,
         least: 0,
         most: 0,
         shape: Shape::NONE,
@@ -73,19 +93,20 @@ impl Seen {
     /// Whether the lanes lie as those that were seen, whose shape is known. The registers are shifted if `SCALED`, and have high words if `PAIRS`, which
     /// must be the same.
     #[inline(always)]
-    fn is_of<V: Simd, const SCALED: bool, const PAIRS: bool>(&self, w: &Warp, group: &Group) -> bool {
+    fn is_of<V: Simd, const SCALED: bool, const PAIRS: bool>(&self, w: &Warp, group: &Group, lanes: Lanes) -> bool {
         let scaled = |x: V| if SCALED { x.shl(V::splat(group.scale())) } else { x };
-        let (row, first) = (w.src(group.a), scaled(V::splat(w.get(group.a, 0))));
-        let (high, other) = (w.src(group.a.plus(1)), V::splat(w.get(group.a.plus(1), 0)));
+        let (row, first) = (w.src(group.a), scaled(V::splat(w.get(group.a, lanes.first))));
+        let (high, other) = (w.src(group.a.plus(1)), V::splat(w.get(group.a.plus(1), lanes.first)));
         let (mut gap, mut i) = (V::splat(0), 0);
         while i < 32 {
             // SAFETY: rows have 32 words, and a pair was lowered as two rows.
             unsafe {
                 let (x, at) = (V::load(row.add(i)), V::load(self.at.as_ptr().add(i)));
-                gap = gap.or(scaled(x).sub(first).xor(at));
+                let mut apart = scaled(x).sub(first).xor(at);
                 if PAIRS {
-                    gap = gap.or(V::load(high.add(i)).xor(other));
+                    apart = apart.or(V::load(high.add(i)).xor(other));
                 }
+                gap = gap.or(if lanes.are_all() { apart } else { apart.and(V::from_bits(lanes.active >> i & V::ALL)) });
             }
             i += V::LANES;
         }
@@ -94,24 +115,49 @@ impl Seen {
 
     /// Where the word of the first lane is, if the lanes lie as those that were seen, and the words and windows are in memory.
     #[inline(always)]
-    fn again<V: Simd>(&mut self, w: &Warp, group: &Group, of: &mut Memories<'_, '_>) -> Option<*const u8> {
+    fn again<V: Simd>(
+        &mut self,
+        w: &Warp,
+        (group, lanes): (&Group, Lanes),
+        of: &mut Memories<'_, '_>,
+    ) -> Option<*const u8> {
+        // Lanes that are spread have code for all lanes alone.
+        if lanes.active & !self.active != 0 || self.shape.spread && !lanes.are_all() {
+            return None;
+        }
+        let first = lanes.first;
         match group.space {
-            Space::Shared(0) if self.is_of::<V, false, false>(w, group) => self.in_shared(w, group, of.shared),
-            Space::Shared(1..) if self.is_of::<V, true, false>(w, group) => self.in_shared(w, group, of.shared),
-            Space::Pairs if self.is_of::<V, false, true>(w, group) => self.in_global(w, group, of.tlb),
-            Space::Words if self.is_of::<V, false, false>(w, group) => self.in_global(w, group, of.tlb),
-            Space::Bank(bank) if self.is_of::<V, false, false>(w, group) => self.in_bank(w, group, of.banks.bank(bank)),
+            Space::Shared(0) if self.is_of::<V, false, false>(w, group, lanes) => {
+                self.in_shared(w, (group, first), of.shared)
+            }
+            Space::Shared(1..) if self.is_of::<V, true, false>(w, group, lanes) => {
+                self.in_shared(w, (group, first), of.shared)
+            }
+            Space::Pairs if self.is_of::<V, false, true>(w, group, lanes) => self.in_global(w, (group, first), of.tlb),
+            Space::Words if self.is_of::<V, false, false>(w, group, lanes) => self.in_global(w, (group, first), of.tlb),
+            Space::Bank(bank) if self.is_of::<V, false, false>(w, group, lanes) => {
+                self.in_bank(w, (group, first), of.banks.bank(bank))
+            }
             _ => None,
         }
     }
 
     /// Finds out how the lanes lie.
-    fn learn(&mut self, window: &mut Window, host: Host, w: &Warp, group: &Group, arrangement: Arrangement) {
+    fn learn(
+        &mut self,
+        window: &mut Window,
+        host: Host,
+        w: &Warp,
+        (group, lanes): (&Group, Lanes),
+        arrangement: Arrangement,
+    ) {
         let row = w.row(group.a).map(|x| x << group.scale());
-        let at = row.map(|x| x.wrapping_sub(row[0]));
-        let signed = at.map(|x| i64::from(x as i32));
-        (self.least, self.most) = signed.iter().fold((0, 0), |(least, most), &x| (x.min(least), x.max(most)));
-        (self.at, self.shape) = match window.arrange(host, &at, arrangement) {
+        let at = row.map(|x| x.wrapping_sub(row[lanes.first as usize]));
+        let active = (0..32).filter(|lane| lanes.active >> lane & 1 == 1);
+        let signed = active.map(|lane| i64::from(at[lane] as i32));
+        (self.least, self.most) = signed.fold((0, 0), |(least, most), x| (x.min(least), x.max(most)));
+        self.active = lanes.active;
+        (self.at, self.shape) = match window.arrange(host, &at, lanes.active, arrangement) {
             Some(shape) => (at, shape),
             None => ([NO_SHAPE; 32], Shape::NONE),
         };
@@ -128,8 +174,8 @@ impl Seen {
     }
 
     #[inline(always)]
-    fn in_shared(&self, w: &Warp, group: &Group, shared: &mut Shared) -> Option<*const u8> {
-        let own = w.get(group.a, 0) << group.scale();
+    fn in_shared(&self, w: &Warp, (group, first): (&Group, u32), shared: &mut Shared) -> Option<*const u8> {
+        let own = w.get(group.a, first) << group.scale();
         let at = own.wrapping_add(group.offset).wrapping_add(w.get(group.c, 0));
         if !self.fits(group, at, shared.bytes().into(), shared.readable()) {
             return None;
@@ -138,16 +184,17 @@ impl Seen {
     }
 
     #[inline(always)]
-    fn in_bank(&self, w: &Warp, group: &Group, (words, readable): (&[u32], i64)) -> Option<*const u8> {
-        let at = w.get(group.a, 0).wrapping_add(group.offset);
+    fn in_bank(&self, w: &Warp, (group, first): (&Group, u32), (words, readable): (&[u32], i64)) -> Option<*const u8> {
+        let at = w.get(group.a, first).wrapping_add(group.offset);
         let fits = self.fits(group, at, size_of_val(words) as i64, readable);
         fits.then(|| words.as_ptr().cast::<u8>().wrapping_add(at as usize))
     }
 
     #[inline(always)]
-    fn in_global(&mut self, w: &Warp, group: &Group, tlb: &mut Tlb<'_>) -> Option<*const u8> {
+    fn in_global(&mut self, w: &Warp, (group, first): (&Group, u32), tlb: &mut Tlb<'_>) -> Option<*const u8> {
         let shape = &self.shape;
-        let (low, high) = (w.get(group.a, 0), if group.space == Space::Pairs { w.get(group.a.plus(1), 0) } else { 0 });
+        let (low, high) =
+            (w.get(group.a, first), if group.space == Space::Pairs { w.get(group.a.plus(1), first) } else { 0 });
         let offset = w.get64(group.c, 0).wrapping_add(group.offset as i32 as u64);
         let va = (u64::from(low) | u64::from(high) << 32).wrapping_add(offset);
         // The distance of two lanes is that of their low words, unless these go over the end of their range.
@@ -174,7 +221,7 @@ impl Seen {
         w: &Warp,
         of: &mut Memories<'_, '_>,
         host: Host,
-        group: &Group,
+        group: (&Group, Lanes),
     ) -> bool {
         if let Some(first) = self.again::<V>(w, group, of) {
             window.lead(host, &self.shape, first);
@@ -192,17 +239,19 @@ impl Seen {
         w: &Warp,
         of: &mut Memories<'_, '_>,
         host: Host,
-        group: &Group,
+        group: (&Group, Lanes),
     ) -> bool {
         // The window leads nowhere until it is found again.
         self.turn = 0;
         // Where not all vectors can begin at the lowest word, they may end behind the highest one.
-        for arrangement in [Arrangement::Forwards, Arrangement::Backwards, Arrangement::Spread] {
+        let arrangements = [Arrangement::Forwards, Arrangement::Backwards, Arrangement::Spread];
+        for &arrangement in &arrangements[..if group.1.are_all() { 3 } else { 2 }] {
             self.learn(window, host, w, group, arrangement);
             if let Some(first) = self.again::<u32>(w, group, of) {
                 window.lead(host, &self.shape, first);
-                // Lanes that are spread may lie in another way each time, and to learn that takes longer than to load the words.
-                if self.shape.spread {
+                // Lanes that are spread may lie in another way each time, and so may some lanes of a warp. To learn that takes longer than to load
+                // the words.
+                if self.shape.spread || !group.1.are_all() {
                     self.fail();
                 } else {
                     self.failures = 0;
@@ -233,8 +282,9 @@ pub(crate) struct Ready {
 pub(crate) struct Windows {
     /// There are none before the first stretch.
     slots: Option<Box<Slots>>,
-    /// The warp that looked for windows last, and how often something was forgotten until then.
+    /// The warp that looked for windows last, its lanes that did, and how often something was forgotten until then.
     warp: u32,
+    active: u32,
     turn: u64,
 }
 
@@ -245,7 +295,7 @@ struct Slots {
 }
 
 impl Windows {
-    pub(crate) const NONE: Windows = Windows { slots: None, warp: 0, turn: 1 };
+    pub(crate) const NONE: Windows = Windows { slots: None, warp: 0, active: u32::MAX, turn: 1 };
 
     /// Forgets where the lanes are, because a jump was executed or a CTA begins.
     #[inline(always)]
@@ -256,8 +306,8 @@ impl Windows {
     /// The windows of a stretch, if other stretches have found all of them: what the first load of a chain finds serves the others, because no
     /// instruction between them writes their address registers.
     #[inline(always)]
-    fn known(&self, w: &Warp, stretch: &Stretch) -> Option<Ready> {
-        let slots = self.slots.as_deref().filter(|_| self.warp == w.index)?;
+    fn known(&self, w: &Warp, active: u32, stretch: &Stretch) -> Option<Ready> {
+        let slots = self.slots.as_deref().filter(|_| self.warp == w.index && self.active == active)?;
         let mut spread = false;
         let mut known = |group: &Group| {
             let seen = &slots.seen[group.window()];
@@ -267,12 +317,13 @@ impl Windows {
         stretch.groups.iter().all(&mut known).then_some(Ready { windows: slots.found.as_ptr(), spread })
     }
 
-    /// Finds the windows of a stretch, if all lanes execute it.
+    /// Finds the windows of a stretch for the lanes that execute it.
     #[inline(always)]
-    fn find<V: Simd>(&mut self, w: &Warp, of: &mut Memories<'_, '_>, stretch: &Stretch) -> Option<Ready> {
-        if self.warp != w.index {
-            (self.warp, self.turn) = (w.index, self.turn + 1);
+    fn find<V: Simd>(&mut self, w: &Warp, active: u32, of: &mut Memories<'_, '_>, stretch: &Stretch) -> Option<Ready> {
+        if self.warp != w.index || self.active != active {
+            (self.warp, self.active, self.turn) = (w.index, active, self.turn + 1);
         }
+        let lanes = Lanes::of(active);
         let slots = self.slots.get_or_insert_with(Slots::new);
         let (mut n, mut spread) = (0, false);
         while n < stretch.groups.len() {
@@ -283,7 +334,7 @@ impl Windows {
                     seen.rest -= 1;
                     return None;
                 }
-                if !seen.find::<V>(window, w, of, stretch.host, group) {
+                if !seen.find::<V>(window, w, of, stretch.host, (group, lanes)) {
                     return None;
                 }
                 (seen.turn, seen.group) = (self.turn, group.number);
@@ -302,7 +353,7 @@ impl Slots {
     }
 }
 
-/// The windows of a stretch for all lanes of a warp. Without a result, the interpreter has to execute it.
+/// The windows of a stretch for the lanes of a warp that are active. Without a result, the interpreter has to execute it.
 ///
 /// # Safety
 /// The host has the instruction set of [`super::host`], and the warp's arrays are those of the program.
@@ -310,26 +361,28 @@ impl Slots {
 pub(crate) unsafe fn find(
     windows: &mut Windows,
     w: &Warp,
+    active: u32,
     mut of: Memories<'_, '_>,
     stretch: &Stretch,
 ) -> Option<Ready> {
-    if let Some(known) = windows.known(w, stretch) {
+    if let Some(known) = windows.known(w, active, stretch) {
         return Some(known);
     }
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the conditions are those of this function.
-    return unsafe { find_wide(windows, w, &mut of, stretch) };
+    return unsafe { find_wide(windows, w, active, &mut of, stretch) };
     #[cfg(not(target_arch = "x86_64"))]
-    windows.find::<u32>(w, &mut of, stretch)
+    windows.find::<u32>(w, active, &mut of, stretch)
 }
 
 wide! {
     unsafe fn find_wide(
         windows: &mut Windows,
         w: &Warp,
+        active: u32,
         of: &mut Memories<'_, '_>,
         stretch: &Stretch,
     ) -> Option<Ready> {
-        windows.find::<sm87_simd::avx2::Avx2>(w, of, stretch)
+        windows.find::<sm87_simd::avx2::Avx2>(w, active, of, stretch)
     }
 }

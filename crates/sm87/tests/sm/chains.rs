@@ -1,6 +1,5 @@
-//! Loads from one address register. The engine finds out once how the lanes lie, and executes several of them together. What
-//! they read, and what they report, must be what one load and one lane after another would. The same holds for CTAs whose addresses are
-//! linear in the index of the CTA: the engine finds out for the first one how their lanes lie.
+//! Loads from one address register. The engine finds out once how the lanes lie, and executes several of them together. They must read and report
+//! what one load and one lane after another would. So must CTAs whose addresses are linear in the index of the CTA.
 
 use crate::support::{Arg, BASE, Buffer, EXIT, Gpu, Kernel, Noise, program as kernel};
 use proptest::prelude::*;
@@ -177,9 +176,10 @@ pub(crate) enum Lie {
     Edge(u64),
     /// As in the turn before, but in the other place where memory is mapped, or there again.
     Across,
-    /// As in the turn before, all farther away, but no low word of an address carries to the high one.
+    /// Farther away, but no low word of an address carries to the high one.
     Torn(u64),
     Anywhere(u64),
+    Line(u64, i64),
 }
 
 /// The bytes of what is copied in a loop. Its halves are mappings whose memory is not in the order of their addresses, and behind it nothing is mapped.
@@ -204,16 +204,17 @@ pub(crate) fn turns(lies: &[Lie], len: u64, from: u64) -> Vec<Vec<u64>> {
             Lie::Aside(by) => places.iter().map(|at| at.wrapping_add(by)).collect(),
             Lie::But(lane, at) => (0..32).map(|i| if i == lane { len * at } else { places[i] }).collect(),
             Lie::Edge(before) => {
-                let (least, most) = (places.iter().min().unwrap_or(&0), places.iter().max().unwrap_or(&0));
-                let end = (COPIED / 2 - len * (1 + before)).max(most - least);
+                let most = places.iter().max().unwrap_or(&0);
+                let end = (COPIED / 2 - len * (1 + before)).max(most - places.iter().min().unwrap_or(&0));
                 places.iter().map(|at| end - (most - at)).collect()
             }
             Lie::Across => places.iter().map(|at| at ^ ACROSS).collect(),
             Lie::Torn(by) => places.iter().map(|at| torn(from.wrapping_add(*at), len * by)).collect(),
             Lie::Anywhere(seed) => {
                 let mut noise = Noise(seed);
-                places.iter().map(|_| len * (noise.next() % (COPIED / len))).collect()
+                (0..32).map(|_| noise.next() % (COPIED / len) * len).collect()
             }
+            Lie::Line(at, apart) => (0..32).map(|lane| at.wrapping_add_signed(apart * lane)).collect(),
         };
         turns.push(places.clone());
     }
@@ -223,7 +224,6 @@ pub(crate) fn turns(lies: &[Lie], len: u64, from: u64) -> Vec<Vec<u64>> {
 /// In each turn of a loop, a lane takes its address from a table, and copies what is there, and what is a little further on, to the same places of
 /// the copy.
 fn copies_in_turns(turns: u64, bits: u64, len: u64) -> Kernel {
-    let second = (SECOND * len) as i64;
     let wide = |d: u64, parameter: u64| (0x7625 | d << 16 | (parameter / 4) << 40, 0x000f_c800_078e_0200 | 9); // IMAD.WIDE d, R0, R9, c[0][parameter]
     let load = |d: u64, a: u64, at: i64, bits: u64| (word(0x7981, d, a, 4, at), 0x000e_a800_0c1e_0000 | bits << 8);
     let store = |from: u64, at: i64| (word(0x7986, 0, 4, from, COPY as i64 + at), 0x000f_e200_0c10_0004 | bits << 8);
@@ -237,9 +237,9 @@ fn copies_in_turns(turns: u64, bits: u64, len: u64) -> Kernel {
     words.extend([
         load(4, 2, 0, 0x1b),
         load(12, 4, 0, bits),
-        load(16, 4, second, bits),
+        load(16, 4, (SECOND * len) as i64, bits),
         store(12, 0),
-        store(16, second),
+        store(16, (SECOND * len) as i64),
     ]);
     // The next row of the table, which does not reach the next 4 GiB: IADD3 R2, R2, 0x100, RZ, and one turn more.
     words.push((0x7810 | 2 << 16 | 2 << 24 | 0x100 << 32, 0x000f_c800_07ff_e0ff));

@@ -119,23 +119,29 @@ fn over_the_edge() -> impl Strategy<Value = Vec<Lie>> {
 }
 
 /// In each turn of a loop, each lane takes the registers of its two addresses from a table, and does what the body says. In the end it stores its
-/// data. P0 is true for the first lanes. A program that is to be interpreted differs in a number that nobody reads, because the engine keeps what
+/// data. P0 is true for the first lanes, and those that are `away` leave when they have their first addresses. A program that is to be interpreted differs in a number that nobody reads, because the engine keeps what
 /// it has translated and would execute that.
-fn in_turns(body: &[Does], turns: u64, interpreted: bool) -> Kernel {
+fn in_turns(body: &[Does], turns: u64, away: [(u64, u64); 2], interpreted: bool) -> Kernel {
     let mov = |d: u64, number: u64| (0x7802 | d << 16 | number << 32, 0x000f_e200_0000_0f00);
     let wide = |d: u64, parameter: u64| (0x7625 | d << 16 | (parameter / 4) << 40, 0x000f_c800_078e_0200 | 9); // IMAD.WIDE d, R0, R9, c[0][parameter]
     let pair = |d: u64, at: u64| (word(0x7981, d, 2, 4, at as i64), 0x000e_a800_0c1e_1b00); // LDG.E.64 d, [R2.64+at]
     let mut words = vec![(0x7919, 0x000e_2200_0000_2100), mov(9, 8), mov(1, 0), wide(2, 0x160)]; // R0 is SR_TID.X.
     words.push(mov(30, interpreted.into()));
+    words.push((0x780c | 32 << 32, 0x000f_da00_03f6_1270)); // ISETP.LT.AND P3, PT, R0, 32, PT
     for n in 0..SHARED / 128 {
         words.push((0x7810 | 3 << 16 | (1000 * n) << 32, 0x000f_c800_07ff_e0ff)); // IADD3 R3, R0, 1000n, RZ
-        words.push((0x7388 | 3 << 32 | (128 * n) << 40, 0x000f_e800_0000_4800)); // STS [R0.X4+128n], R3
+        words.push((0x3388 | 3 << 32 | (128 * n) << 40, 0x000f_e800_0000_4800)); // @P3 STS [R0.X4+128n], R3
     }
     words.push(wide(2, 0x160));
     words.push((0x780c | 11 << 32, 0x000f_da00_03f0_1270)); // ISETP.LT.AND P0, PT, R0, 11, PT
     words.extend((0..8).map(|n| mov(DATA + n, n)));
     let first = words.len();
     words.extend([pair(4, 0), pair(6, 256 * turns)]);
+    for (from, to) in away {
+        words.push((0x780c | from << 32, 0x000f_da00_03f4_6270)); // ISETP.GE.AND P2, PT, R0, from, PT
+        words.push((0x780c | to << 32, 0x000f_da00_0174_1270)); // ISETP.LT.AND P2, PT, R0, to, P2
+        words.push((EXIT.0 & !0xf000 | 0x2000, EXIT.1)); // @P2 EXIT
+    }
     words.extend(body.iter().map(|does| does.word()));
     words.push((0x7810 | 2 << 16 | 2 << 24 | 0x100 << 32, 0x000f_c800_07ff_e0ff)); // IADD3 R2, R2, 0x100, RZ
     words.push((0x7810 | 1 << 16 | 1 << 24 | 1 << 32, 0x000f_c800_07ff_e0ff)); // IADD3 R1, R1, 1, RZ
@@ -156,6 +162,8 @@ struct Case {
     shared: Vec<Lie>,
     far: Option<(usize, usize)>,
     threads: u32,
+    /// Threads that leave at once: from these on, up to those.
+    away: [(u64, u64); 2],
     low: u64,
     /// Whether all lanes are aligned and away from all edges, so that nothing fails unless a load is far away.
     inside: bool,
@@ -179,12 +187,12 @@ fn outcome(body: &[Does], case: &Case, after: u64) -> (Result<[u64; 2], String>,
     // The places in shared memory. Some loads count words, so places are inside if they are in the first quarter. The others mostly are, too.
     let shared = turns(&case.shared, 4, 0).into_iter().flatten();
     rows.extend(shared.map(|at| place(if at < 2 * SHARED { at } else { at % SHARED }, SHARED / 4)));
-    let (table, out) = (gpu.upload(&rows), gpu.upload(&[0u32; 8 * 32]));
-    let kernel = in_turns(body, case.lies.len() as u64, after > 0);
+    let (table, out) = (gpu.upload(&rows), gpu.upload(&[0u32; 8 * 64]));
+    let kernel = in_turns(body, case.lies.len() as u64, case.away, after > 0);
     let mut launch = gpu.launch(&kernel, [2, 1, 1], [case.threads, 1, 1], &[Arg::Ptr(&table), Arg::Ptr(&out)]);
     launch.limits.translated_after = after;
     let found = run(&launch).map(|stats| [stats.warp_instructions, stats.thread_instructions]);
-    (found.map_err(|stopped| format!("{stopped:?}")), out.read(8 * 32))
+    (found.map_err(|stopped| format!("{stopped:?}")), out.read(8 * case.threads.max(32) as usize))
 }
 
 proptest! {
@@ -196,11 +204,59 @@ proptest! {
         (lies, shared) in prop_oneof![3 => prop::collection::vec(places(), 1..9), 1 => over_the_edge()]
             .prop_flat_map(|lies| (Just(lies.clone()), prop::collection::vec(lie(), lies.len()))),
         far in prop_oneof![3 => Just(None), 1 => (0..9usize, 0..32usize).prop_map(Some)],
-        threads in prop_oneof![4 => Just(32u32), 1 => 1..33u32],
+        threads in prop_oneof![3 => Just(32u32), 1 => 1..33u32],
+        away in prop_oneof![2 => Just([(0, 0); 2]), 1 => prop::array::uniform2((0..32u64, 0..32u64))],
         low in prop_oneof![Just(0u64), Just((1 << 32) - COPIED / 2)],
         inside in prop::bool::weighted(0.6),
     ) {
-        let case = Case { lies, shared, far, threads, low, inside };
+        let case = Case { lies, shared, far, threads, away, low, inside };
         prop_assert_eq!(outcome(&body, &case, 0), outcome(&body, &case, u64::MAX));
+    }
+}
+
+/// Words of the last lanes that are just inside of a memory, or just not, whoever has left before.
+#[test]
+fn lanes_at_the_ends_of_memories_load_what_is_there_or_fail() {
+    let loads = |words: i64, bank: bool, scaled: bool| -> Vec<Does> {
+        let load = |to| match bank {
+            true => Does::Bank { to, words: words + to as i64 % 2, guarded: false },
+            false => Does::Shared { to, words: words + to as i64 % 2, scaled, guarded: false },
+        };
+        (0..7).map(load).collect()
+    };
+    let cases = (0..2).flat_map(|bank| (-2..3).flat_map(move |words| (0..3).map(move |n| (bank == 1, words, n))));
+    for (bank, words, n) in cases {
+        let (bytes, scaled) = (if bank { BANK } else { SHARED }, !bank && n == 2);
+        for before in 0..3 {
+            // The last lane is so many words before the end. Places are in words where loads count words, and lanes go up or down.
+            let (len, first) = (if scaled { 1 } else { 4 }, bytes / 4 - 32 - before);
+            let line =
+                if n == 1 { Lie::Line(len * (first + 31), -(len as i64)) } else { Lie::Line(len * first, len as i64) };
+            for away in [[(0, 0), (0, 0)], [(16, 32), (0, 0)], [(0, 16), (0, 0)], [(0, 3), (28, 32)], [(0, 31), (0, 0)]]
+            {
+                let lies = vec![Lie::Row(64, 1)];
+                let case = Case { lies, shared: vec![line], far: None, threads: 32, away, low: 0, inside: false };
+                let body = loads(words, bank, scaled);
+                assert_eq!(
+                    outcome(&body, &case, 0),
+                    outcome(&body, &case, u64::MAX),
+                    "{bank} {words} {n} {before} {away:?}"
+                );
+            }
+        }
+    }
+}
+
+/// A warp of which a part has left, and one with all lanes behind it, which lie alike.
+#[test]
+fn a_whole_warp_loads_its_words_behind_a_part_of_another() {
+    let body: Vec<_> = (0..7).map(|to| Does::Shared { to, words: to as i64, scaled: false, guarded: false }).collect();
+    for away in [[(16, 32), (0, 0)], [(1, 31), (0, 0)], [(32, 40), (50, 64)]] {
+        // The second warp has the addresses of the next turn.
+        let (lies, shared) = (vec![Lie::Row(64, 1); 3], vec![Lie::Row(64, 1); 4]);
+        let case = Case { lies, shared, far: None, threads: 64, away, low: 0, inside: false };
+        let (found, wanted) = (outcome(&body, &case, 0), outcome(&body, &case, u64::MAX));
+        assert!(wanted.0.is_ok(), "{wanted:?}");
+        assert_eq!(found, wanted, "{away:?}");
     }
 }
