@@ -7,6 +7,7 @@
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
+pub mod exact;
 pub mod interpolate;
 mod one;
 

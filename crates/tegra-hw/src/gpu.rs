@@ -1,4 +1,4 @@
-//! The state that all channel groups of one GPU share.
+//! The state that all channel groups of one GPU share, and how fast a module is.
 
 use crate::{CheckLog, CodeNames, FaultLog, Interrupts, Load, Residency, Switches, Timeouts};
 
@@ -21,4 +21,17 @@ pub struct HwGpu {
     pub checks: CheckLog,
     /// The functions of the code that programs have loaded.
     pub names: CodeNames,
+}
+
+/// The speeds of a module that a model of its time needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speeds {
+    /// The highest frequency of the GPU's clock, in Hz.
+    pub gpu_hz: u64,
+    /// The bytes that the DRAM moves in a second.
+    pub dram_bytes_per_second: u64,
+    /// The size of the GPU's L2 cache in bytes.
+    pub l2_bytes: u64,
+    /// The parts of the L2 cache that work at the same time.
+    pub l2_slices: u32,
 }

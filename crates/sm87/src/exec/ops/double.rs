@@ -7,7 +7,7 @@ use crate::exec::rows::Src;
 use crate::exec::several::{Results, Several, Sources, map_pairs, several};
 use crate::exec::uop::Uop;
 use sm87_num::{Round, f64 as num};
-use sm87_simd::{Double, Simd};
+use sm87_simd::{Double, Simd, exact};
 
 pub(crate) const NEG: [u32; 3] = [1, 1 << 2, 1 << 4];
 pub(crate) const ABS: [u32; 3] = [1 << 1, 1 << 3, 1 << 5];
@@ -43,8 +43,11 @@ impl<const OP: u8> Several for Arithmetic<OP> {
     #[inline(always)]
     fn eval<V: Simd>(u: &Uop, s: Sources<V>) -> Results<V> {
         let (a, b, c) = (modified(u, 0, s.a), modified(u, 1, s.b), modified(u, 2, s.c));
-        let (r, open) =
-            if u.mods >> ROUND & 3 == 0 { nearest::<V, OP>(a, b, c) } else { directed::<V, OP>(round(u), a, b, c) };
+        let op = [Double::Add, Double::Mul, Double::Fma][usize::from(OP)];
+        let (r, open) = match round(u) {
+            Round::Rn => exact::nearest(op, a, b, c),
+            round => exact::directed(op, round, a, b, c),
+        };
         if !open.any() {
             return Results::value(r);
         }
@@ -56,119 +59,6 @@ impl<const OP: u8> Several for Arithmetic<OP> {
         });
         Results::value([0, 1].map(|n| open.select(exact[n], r[n])))
     }
-}
-
-/// Rounds to nearest, as the host does. The mask has the lanes whose result has the exponent of a NaN: the vector form does not compute
-/// which NaN results.
-#[inline(always)]
-fn nearest<V: Simd, const OP: u8>(a: [V; 2], b: [V; 2], c: [V; 2]) -> ([V; 2], V) {
-    let r = match OP {
-        ADD => add(a, b),
-        MUL => mul(a, b),
-        _ => V::double(Double::Fma, a, b, c),
-    };
-    let top = V::splat(0x7ff0_0000);
-    (r, r[1].and(top).eq(top))
-}
-
-#[inline(always)]
-fn add<V: Simd>(x: [V; 2], y: [V; 2]) -> [V; 2] {
-    V::double(Double::Add, x, x, y)
-}
-
-#[inline(always)]
-fn mul<V: Simd>(x: [V; 2], y: [V; 2]) -> [V; 2] {
-    V::double(Double::Mul, x, y, x)
-}
-
-#[inline(always)]
-fn minus<V: Simd>(x: [V; 2]) -> [V; 2] {
-    [x[0], x[1].xor(V::splat(1 << 31))]
-}
-
-/// A sum and its error, which is a double (Knuth's TwoSum).
-#[inline(always)]
-fn two_sum<V: Simd>(x: [V; 2], y: [V; 2]) -> [[V; 2]; 2] {
-    let sum = add(x, y);
-    let second = add(sum, minus(x));
-    let first = add(sum, minus(second));
-    [sum, add(add(x, minus(first)), add(y, minus(second)))]
-}
-
-// These are functions, and no closures, because a closure would be handed the host's vectors in memory.
-
-/// The high word of a number without its sign.
-#[inline(always)]
-fn size<V: Simd>(x: [V; 2]) -> V {
-    x[1].and(V::splat(0x7fff_ffff))
-}
-
-/// Whether a number is zero, of either sign.
-#[inline(always)]
-fn is_zero<V: Simd>(x: [V; 2]) -> V {
-    size(x).or(x[0]).eq(V::splat(0))
-}
-
-/// Whether a number is infinite, a NaN, or so large that twice as much has no double.
-#[inline(always)]
-fn large<V: Simd>(x: [V; 2]) -> V {
-    V::splat(0x7fdf_ffff).lt(size(x))
-}
-
-/// Whether the error of the product of two numbers need not be a double: its last bit may be below that of the least double.
-#[inline(always)]
-fn small<V: Simd>(a: [V; 2], b: [V; 2], product: [V; 2]) -> V {
-    size(product).lt(V::splat(64 << 20)).and(is_zero(a).or(is_zero(b)).not())
-}
-
-/// Rounds in another direction: a result that is rounded to nearest is at most one step away, and the sign of its error tells which. The
-/// mask has the lanes in which the error need not be a double, or may be too large for one.
-#[inline(always)]
-fn directed<V: Simd, const OP: u8>(round: Round, a: [V; 2], b: [V; 2], c: [V; 2]) -> ([V; 2], V) {
-    let (r, error, open) = match OP {
-        ADD => {
-            let [sum, error] = two_sum(a, b);
-            (zero_sum(round, sum, a[1].or(b[1])), error, large(sum).or(large(a)).or(large(b)))
-        }
-        MUL => {
-            let r = mul(a, b);
-            (r, V::double(Double::Fma, a, b, minus(r)), large(r).or(small(a, b, r)))
-        }
-        _ => {
-            // ErrFma of Boldo and Muller (Exact and approximated error of the FMA, 2011), without its last sum: only its sign matters.
-            let (r, product) = (V::double(Double::Fma, a, b, c), mul(a, b));
-            let rest = V::double(Double::Fma, a, b, minus(product));
-            let [low, lowest] = two_sum(c, rest);
-            let [high, middle] = two_sum(product, low);
-            let error = add(add(add(high, minus(r)), middle), lowest);
-            let open = large(r).or(large(product)).or(large(c)).or(small(a, b, product));
-            (zero_sum(round, r, a[1].xor(b[1]).or(c[1])), error, open)
-        }
-    };
-    (stepped(round, r, error), open)
-}
-
-/// A sum of zero is negative if it is rounded down, unless both of its terms are positive. `signs` has the sign of either term.
-#[inline(always)]
-fn zero_sum<V: Simd>(round: Round, r: [V; 2], signs: V) -> [V; 2] {
-    let sign = signs.and(V::splat(1 << 31)).and(is_zero(r));
-    [r[0], if round == Round::Rm { r[1].or(sign) } else { r[1] }]
-}
-
-/// The neighbour of a number that is rounded to nearest, where the direction asks for it. `error` is what the exact number has more.
-#[inline(always)]
-fn stepped<V: Simd>(round: Round, r: [V; 2], error: [V; 2]) -> [V; 2] {
-    let [above, exact, _] = V::double_relation([V::splat(0); 2], error);
-    let (below, negative) = (above.or(exact).not(), r[1].sar(V::splat(31)));
-    let (up, down) = match round {
-        Round::Rp => (above, V::splat(0)),
-        Round::Rm => (V::splat(0), below),
-        _ => (above.and(negative), below.and(negative.not())),
-    };
-    // Bits count from zero on both sides.
-    let inward = negative.select(up, down);
-    let outward = negative.select(down, up);
-    V::add_wide(r, [inward.or(outward.and(V::splat(1))), inward]).0
 }
 
 /// DSETP with a compare code.

@@ -9,6 +9,7 @@ use crate::exec::warp::Warp;
 use sm87_num::f32::MinMax as How;
 use sm87_num::half::{self as num, Kind, Mode, Operand, Swizzle};
 use sm87_simd::Simd;
+use sm87_simd::exact::add_odd;
 
 /// The places in `mods` of four bits for each source (swizzle, absolute value, sign). The modifiers of the result
 /// follow.
@@ -125,23 +126,6 @@ fn clamped<V: Simd>(u: &Uop, x: V) -> V {
         RELU => x.fle(V::splat(0)).select(V::splat(0), x),
         _ => x.saturate(),
     }
-}
-
-/// A sum of floats, rounded to odd.
-#[inline(always)]
-fn add_odd<V: Simd>(x: V, y: V) -> V {
-    let (top, zero) = (V::splat(1 << 31), V::splat(0));
-    let sum = x.fadd(y);
-    // The error of the sum is a float (Knuth's TwoSum).
-    let second = sum.fadd(x.xor(top));
-    let first = sum.fadd(second.xor(top));
-    let error = x.fadd(first.xor(top)).fadd(y.fadd(second.xor(top)));
-    let (above, below) = (zero.flt(error), error.flt(zero));
-    // The neighbour of an even float that is not exact is odd. Bits count from zero on both sides.
-    let is_even = sum.and(V::splat(1)).eq(zero);
-    let step = sum.sar(V::splat(31)).xor(above).or(V::splat(1));
-    let step = V::splat(0).sub(step);
-    above.or(below).and(is_even).select(sum.add(step), sum)
 }
 
 /// HFMA2.BF16_V2. The mask has the lanes in which a product may be no float, or be infinite or a NaN.
