@@ -317,6 +317,16 @@ impl Windows {
         stretch.groups.iter().all(&mut known).then_some(Ready { windows: slots.found.as_ptr(), spread })
     }
 
+    /// Whether the first window of a stretch is not looked for this time. Some lanes of a warp are often spread, and have no code for that.
+    #[inline(always)]
+    fn rests(&mut self, stretch: &Stretch) -> bool {
+        let (Some(slots), Some(group)) = (&mut self.slots, stretch.groups.first()) else { return false };
+        let rest = &mut slots.seen[group.window()].rest;
+        let rests = *rest > 0;
+        *rest -= u8::from(rests);
+        rests
+    }
+
     /// Finds the windows of a stretch for the lanes that execute it.
     #[inline(always)]
     fn find<V: Simd>(&mut self, w: &Warp, active: u32, of: &mut Memories<'_, '_>, stretch: &Stretch) -> Option<Ready> {
@@ -365,6 +375,9 @@ pub(crate) unsafe fn find(
     mut of: Memories<'_, '_>,
     stretch: &Stretch,
 ) -> Option<Ready> {
+    if active != u32::MAX && windows.rests(stretch) {
+        return None;
+    }
     if let Some(known) = windows.known(w, active, stretch) {
         return Some(known);
     }
