@@ -165,6 +165,7 @@ impl Code {
             unsafe { std::mem::transmute::<*const u8, Function>(self.map.as_ptr().add(at)) }
         };
         let piece = |begins: &Vec<usize>| {
+            // A piece without loads has no third function, and needs none.
             let function = |n: usize| function(begins[n.min(begins.len() - 1)]);
             Piece { all: function(0), some: function(1), spread: function(2), pool: self.pool.as_ptr() }
         };

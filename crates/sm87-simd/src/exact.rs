@@ -20,8 +20,8 @@ pub fn add_odd<V: Simd>(x: V, y: V) -> V {
     above.or(below).and(is_even).select(sum.add(step), sum)
 }
 
-/// The sum or product of doubles, rounded to nearest, as the host does. The mask has the lanes whose result has the exponent of a NaN: the vector form does not compute
-/// which NaN results.
+/// The sum or product of doubles, rounded to nearest, as the host does. The mask has the lanes whose result has the exponent of a NaN: the vector
+/// form does not compute which NaN results.
 #[inline(always)]
 pub fn nearest<V: Simd>(op: Double, a: [V; 2], b: [V; 2], c: [V; 2]) -> ([V; 2], V) {
     let r = match op {

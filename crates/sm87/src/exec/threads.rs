@@ -116,7 +116,7 @@ fn join(handles: Vec<JoinHandle<()>>) {
 const PARTS: u64 = 16;
 const TOGETHER: u64 = 64;
 
-/// A number that all threads change. It has a cache line of its own, so that they read what stands beside it from their own caches.
+/// A number that threads change often. It has a cache line of its own, so that no other thread waits for what stands beside it.
 #[repr(align(128))]
 #[derive(Default)]
 pub(super) struct Apart(pub AtomicU64);
@@ -237,7 +237,7 @@ mod tests {
         ) {
             let end = start + count;
             let shares = Shares::of(start..end, threads, most);
-            let mut untaken: std::collections::BTreeSet<u64> = (start..end).collect();
+            let mut untaken: BTreeSet<u64> = (start..end).collect();
             for (thread, first) in takes {
                 prop_assert_eq!(shares.left(), untaken.len() as u64);
                 let taken = shares.take(thread, first);

@@ -10,9 +10,9 @@ use super::consts::Banks;
 use super::host::wide;
 use super::mem::{Shared, Tlb};
 use super::runs::{Group, Space, Stretch, WINDOWS};
-use super::warp::Warp;
+use super::warp::{self, Warp};
 use sm87_native::{Arrangement, Host, Shape, Window};
-use sm87_simd::Simd;
+use sm87_simd::{Simd, part};
 use tegra_mm::Access;
 
 /// After so many failures in a row, a window is not looked for as many times as [`REST`].
@@ -26,20 +26,17 @@ pub(crate) struct Memories<'m, 't> {
     pub banks: &'m Banks,
 }
 
-/// The lanes that execute a stretch.
+/// The lanes that execute a stretch, one bit each. At least one does.
 #[derive(Clone, Copy)]
-struct Lanes {
-    active: u32,
-    first: u32,
-}
+struct Lanes(u32);
 
 impl Lanes {
-    fn of(active: u32) -> Lanes {
-        Lanes { active, first: active.trailing_zeros() & 31 }
+    fn first(self) -> u32 {
+        self.0.trailing_zeros() & 31
     }
 
     fn are_all(self) -> bool {
-        self.active == u32::MAX
+        self.0 == u32::MAX
     }
 }
 
@@ -95,8 +92,8 @@ impl Seen {
     #[inline(always)]
     fn is_of<V: Simd, const SCALED: bool, const PAIRS: bool>(&self, w: &Warp, group: &Group, lanes: Lanes) -> bool {
         let scaled = |x: V| if SCALED { x.shl(V::splat(group.scale())) } else { x };
-        let (row, first) = (w.src(group.a), scaled(V::splat(w.get(group.a, lanes.first))));
-        let (high, other) = (w.src(group.a.plus(1)), V::splat(w.get(group.a.plus(1), lanes.first)));
+        let (row, first) = (w.src(group.a), scaled(V::splat(w.get(group.a, lanes.first()))));
+        let (high, other) = (w.src(group.a.plus(1)), V::splat(w.get(group.a.plus(1), lanes.first())));
         let (mut gap, mut i) = (V::splat(0), 0);
         while i < 32 {
             // SAFETY: rows have 32 words, and a pair was lowered as two rows.
@@ -106,7 +103,7 @@ impl Seen {
                 if PAIRS {
                     apart = apart.or(V::load(high.add(i)).xor(other));
                 }
-                gap = gap.or(if lanes.are_all() { apart } else { apart.and(V::from_bits(lanes.active >> i & V::ALL)) });
+                gap = gap.or(if lanes.are_all() { apart } else { apart.and(V::from_bits(part::<V>(lanes.0, i))) });
             }
             i += V::LANES;
         }
@@ -122,10 +119,10 @@ impl Seen {
         of: &mut Memories<'_, '_>,
     ) -> Option<*const u8> {
         // Lanes that are spread have code for all lanes alone.
-        if lanes.active & !self.active != 0 || self.shape.spread && !lanes.are_all() {
+        if lanes.0 & !self.active != 0 || self.shape.spread && !lanes.are_all() {
             return None;
         }
-        let first = lanes.first;
+        let first = lanes.first();
         match group.space {
             Space::Shared(0) if self.is_of::<V, false, false>(w, group, lanes) => {
                 self.in_shared(w, (group, first), of.shared)
@@ -152,12 +149,11 @@ impl Seen {
         arrangement: Arrangement,
     ) {
         let row = w.row(group.a).map(|x| x << group.scale());
-        let at = row.map(|x| x.wrapping_sub(row[lanes.first as usize]));
-        let active = (0..32).filter(|lane| lanes.active >> lane & 1 == 1);
-        let signed = active.map(|lane| i64::from(at[lane] as i32));
+        let at = row.map(|x| x.wrapping_sub(row[lanes.first() as usize]));
+        let signed = warp::lanes(lanes.0).map(|lane| i64::from(at[lane as usize] as i32));
         (self.least, self.most) = signed.fold((0, 0), |(least, most), x| (x.min(least), x.max(most)));
-        self.active = lanes.active;
-        (self.at, self.shape) = match window.arrange(host, &at, lanes.active, arrangement) {
+        self.active = lanes.0;
+        (self.at, self.shape) = match window.arrange(host, &at, lanes.0, arrangement) {
             Some(shape) => (at, shape),
             None => ([NO_SHAPE; 32], Shape::NONE),
         };
@@ -333,7 +329,7 @@ impl Windows {
         if self.warp != w.index || self.active != active {
             (self.warp, self.active, self.turn) = (w.index, active, self.turn + 1);
         }
-        let lanes = Lanes::of(active);
+        let lanes = Lanes(active);
         let slots = self.slots.get_or_insert_with(Slots::new);
         let (mut n, mut spread) = (0, false);
         while n < stretch.groups.len() {

@@ -119,8 +119,8 @@ fn over_the_edge() -> impl Strategy<Value = Vec<Lie>> {
 }
 
 /// In each turn of a loop, each lane takes the registers of its two addresses from a table, and does what the body says. In the end it stores its
-/// data. P0 is true for the first lanes, and those that are `away` leave when they have their first addresses. A program that is to be interpreted differs in a number that nobody reads, because the engine keeps what
-/// it has translated and would execute that.
+/// data. P0 is true for the first lanes, and those that are `away` leave when they have their first addresses. A program that is to be interpreted
+/// differs in a number that nobody reads, because the engine keeps what it has translated and would execute that.
 fn in_turns(body: &[Does], turns: u64, away: [(u64, u64); 2], interpreted: bool) -> Kernel {
     let mov = |d: u64, number: u64| (0x7802 | d << 16 | number << 32, 0x000f_e200_0000_0f00);
     let wide = |d: u64, parameter: u64| (0x7625 | d << 16 | (parameter / 4) << 40, 0x000f_c800_078e_0200 | 9); // IMAD.WIDE d, R0, R9, c[0][parameter]
