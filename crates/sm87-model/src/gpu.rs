@@ -69,7 +69,7 @@ impl Occupancy {
         let warps = launch.block.iter().product::<u32>().div_ceil(32).max(1);
         let registers = (launch.registers.max(1) * 32).next_multiple_of(table::REGISTER_UNIT) * warps;
         let shared = launch.shared_bytes.next_multiple_of(table::SHARED_UNIT);
-        let by_shared = table::SHARED.checked_div(shared).unwrap_or(table::CTAS);
+        let by_shared = table::SHARED_BYTES.checked_div(shared).unwrap_or(table::CTAS);
         let rooms = [
             (table::CTAS, "blocks"),
             (table::WARPS / warps, "warps"),
@@ -99,7 +99,7 @@ impl Gpu {
     pub(crate) fn new(machine: Machine, launch: &Launch) -> Gpu {
         let Occupancy { ctas: resident, warps: of_all, .. } = Occupancy::of(launch);
         let warps = of_all / resident;
-        let used = launch.shared_bytes.saturating_mul(resident).min(table::SHARED);
+        let used = launch.shared_bytes.saturating_mul(resident).min(table::SHARED_BYTES);
         let sms = (0..launch.sm_count).map(|_| Sm::default()).collect();
         let ctas = launch.grid.iter().fold(1, |all: u64, &n| all.saturating_mul(n.into()));
         let active = ctas.min(launch.sm_count.into()).max(1);
@@ -246,15 +246,15 @@ impl Behind {
         }
     }
 
-    /// Accesses to lines of global memory.
+    /// Accesses to lines of global memory, whose result takes `near` cycles if the L1 cache has them.
     #[inline(always)]
-    pub fn global(&mut self, touching: Touching<'_>, shape: &Shape) -> Touch {
+    pub fn global(&mut self, touching: Touching<'_>, (shape, near): (&Shape, u16)) -> Touch {
         self.moved = 0;
         if touching.is_empty() {
             return Touch::default();
         }
         let copies = shape.space == Space::Copy;
-        let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong };
+        let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong, near };
         let (sm, asked) = (self.sm, self.asked);
         let Some((behind, l1)) = self.gpu().and_then(|gpu| gpu.memory(sm)) else { return Touch::default() };
         let before = behind.dram_bytes;

@@ -44,7 +44,7 @@ use sm87::observe::{
 };
 use std::sync::Arc;
 use step::{Kind, Step};
-use table::{SCHEDULERS, SHARED_LOAD, SHARED_STORE};
+use table::{REQUEST, SCHEDULERS};
 use tegrarm_lock::Mutex;
 use timeline::Timeline;
 use traffic::Traffic;
@@ -292,11 +292,11 @@ impl Account {
     fn first(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, number): (&Step, u32), exec: u32) {
         match &step.kind {
             Kind::Access(shape) if shape.space == Space::Global => {
-                let touch = self.global(w, u, (shape, number), exec);
+                let touch = self.global(w, u, (step, shape, number), exec);
                 self.accessed(w, (step, shape), touch);
             }
             Kind::Access(shape) => {
-                let touch = self.others(w, env, u, (shape, number), exec);
+                let touch = self.others(w, env, u, (step, shape, number), exec);
                 self.accessed(w, (step, shape), touch);
             }
             _ => self.first_without_access(w, u, step, exec),
@@ -406,7 +406,7 @@ impl Account {
     fn accessed(&mut self, w: &Warp, (step, shape): (&Step, &Shape), touch: Touch) {
         let units = self.units(w.index());
         units[Unit::Issue as usize] += 1;
-        units[Unit::LoadStore as usize] += touch.busy.max(1);
+        units[Unit::LoadStore as usize] += touch.busy.max(REQUEST);
         units[Unit::L1Fill as usize] += touch.filled;
         let warp = &mut self.warps[w.index() as usize];
         let at = warp.ready(step.waits);
@@ -419,7 +419,7 @@ impl Account {
 
     /// Accesses to global memory alone.
     #[inline(always)]
-    fn global(&mut self, w: &Warp, u: &Uop, (shape, number): (&Shape, u32), exec: u32) -> Touch {
+    fn global(&mut self, w: &Warp, u: &Uop, (step, shape, number): (&Step, &Shape, u32), exec: u32) -> Touch {
         let addresses = Addresses::of(w, u, shape);
         let active = access::active(w, u, shape, exec);
         let touching = if active == u32::MAX {
@@ -434,7 +434,7 @@ impl Account {
             lanes(active).for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
             self.lines.touching()
         };
-        let touch = self.behind.global(touching, shape);
+        let touch = self.behind.global(touching, (shape, step.latency));
         if self.ledger.is_some() {
             let sectors = touching.sectors();
             self.note(number, touch, &[], (sectors, u64::from(active.count_ones() * shape.len)));
@@ -444,17 +444,25 @@ impl Account {
 
     /// Accesses to other memory, or to several kinds of it.
     #[inline(never)]
-    fn others(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (shape, number): (&Shape, u32), exec: u32) -> Touch {
+    fn others(
+        &mut self,
+        w: &Warp,
+        env: &Env<'_>,
+        u: &Uop,
+        (step, shape, number): (&Step, &Shape, u32),
+        exec: u32,
+    ) -> Touch {
         let mut accesses = std::mem::take(&mut self.accesses);
         access::find(&mut accesses, w, env, u, shape, exec);
         self.lines.clear();
         let global = accesses.iter().filter(|access| access.memory == Memory::Global);
         global.for_each(|access| self.lines.add(access.at, access.len));
-        let touch = self.behind.global(self.lines.touching(), shape);
+        let touch = self.behind.global(self.lines.touching(), (shape, step.latency));
+        let stored = memory::shared(&accesses, step.latency);
         let touch = match shape.space {
             // The words are stored when they have come, while others are asked for.
-            Space::Copy => touch.meanwhile(shared(&accesses, shape)),
-            _ => touch.and(shared(&accesses, shape)).and(memory::local(&accesses)),
+            Space::Copy => touch.meanwhile(stored),
+            _ => touch.and(stored).and(memory::local(&accesses, step.latency)),
         };
         if self.ledger.is_some() {
             let global = accesses.iter().filter(|access| access.memory == Memory::Global);
@@ -478,17 +486,8 @@ impl Account {
         };
         add(|c| &mut c.global, sectors, global.div_ceil(table::SECTOR));
         add(|c| &mut c.shared, memory::conflicts(others), memory::phases(others));
-        add(|c| &mut c.local, memory::local(others).busy, memory::local(others).busy);
+        let local = memory::local(others, 0).busy;
+        add(|c| &mut c.local, local, local);
         (first.l2_bytes, first.dram_bytes) = (first.l2_bytes + touch.filled, first.dram_bytes + self.behind.moved);
     }
-}
-
-/// Accesses to shared memory.
-fn shared(accesses: &[Access], shape: &Shape) -> Touch {
-    let times = memory::conflicts(accesses);
-    if times == 0 {
-        return Touch::default();
-    }
-    let latency = if shape.reads { SHARED_LOAD } else { SHARED_STORE };
-    Touch { busy: times, latency: u64::from(latency) + times - 1, ..Touch::default() }
 }

@@ -261,6 +261,8 @@ pub(super) struct Way {
     pub writes: bool,
     /// It is ordered with accesses of other threads, or an atomic: the L1 cache does not answer it.
     pub passes_l1: bool,
+    /// The cycles until the result is there, if the L1 cache has it.
+    pub near: u16,
 }
 
 /// The bytes of sectors of a line, of which there are four.
@@ -315,8 +317,15 @@ pub(super) fn global(shared: &mut Shared, l1: &mut Cache, touching: Touching<'_>
             touch.missed += missed;
         }
     }
-    touch.latency = u64::from(latency) + count.saturating_sub(1);
+    touch.latency = u64::from(comes(latency, way.near, count));
     touch
+}
+
+/// When a result is there of which the first word takes `first` cycles, and which takes `near` cycles if the L1 cache has it. Wide values
+/// come in parts, and meanwhile the lines are looked up one after another.
+fn comes(first: u32, near: u16, lines: u64) -> u32 {
+    let looked_up = if lines > 1 { first + lines as u32 - 1 } else { 0 };
+    (first + u32::from(near)).saturating_sub(L1_HIT).max(looked_up)
 }
 
 /// The banks of shared memory, each four bytes wide.
@@ -374,13 +383,22 @@ fn most_of_a_bank(words: &[u64]) -> u64 {
     counts.iter().max().map_or(0, |most| u64::from(*most))
 }
 
+/// Accesses to shared memory, whose result takes `near` cycles if no words of one bank differ.
+pub(super) fn shared(accesses: &[Access], near: u16) -> Touch {
+    let times = conflicts(accesses);
+    if times == 0 {
+        return Touch::default();
+    }
+    Touch { busy: times, latency: u64::from(near) + times - phases(accesses), ..Touch::default() }
+}
+
 /// Accesses to local memory: a word of all lanes is one line, which the L1 cache is assumed to have.
-pub(super) fn local(accesses: &[Access]) -> Touch {
+pub(super) fn local(accesses: &[Access], near: u16) -> Touch {
     let words = |access: &Access| u64::from(access.len.div_ceil(4));
     let own = accesses.iter().filter(|access| access.memory == Memory::Local);
     own.map(words).max().map_or_else(Touch::default, |lines| Touch {
         busy: lines,
-        latency: u64::from(L1_HIT) + lines - 1,
+        latency: u64::from(comes(L1_HIT, near, lines)),
         ..Touch::default()
     })
 }
@@ -480,11 +498,22 @@ mod tests {
     }
 
     #[test]
+    fn wide_values_come_later_wherever_they_are() {
+        assert_eq!([(32, 4), (38, 4), (38, 32)].map(|(near, lines)| comes(L1_HIT, near, lines)), [35, 38, 63]);
+        assert_eq!([29, 32, 38].map(|near| comes(L2_HIT, near, 1)), [L2_HIT - 3, L2_HIT, L2_HIT + 6]);
+        let words = accesses(Memory::Shared, 16, |lane| 16 * lane);
+        assert_eq!(shared(&words, 26), Touch { busy: 4, latency: 26, ..Touch::default() });
+        assert_eq!(shared(&accesses(Memory::Shared, 4, |lane| 8 * lane), 24).latency, 25, "a conflict");
+    }
+
+    #[test]
     fn what_is_written_goes_to_the_dram_once() {
         let mut shared = Shared { l2: L2::new(1 << 20, 1), l2_bytes: 0, dram_bytes: 0, dram_reads: 0 };
         let (mut l1, mut lines) = (Cache::new(1 << 16), Lines::default());
         (0..8).for_each(|lane| lines.add(0x1000 + 16 * lane, 16));
-        let mut go = |writes| global(&mut shared, &mut l1, lines.touching(), Way { writes, passes_l1: false }, 0);
+        let mut go = |writes| {
+            global(&mut shared, &mut l1, lines.touching(), Way { writes, passes_l1: false, near: L1_HIT as u16 }, 0)
+        };
         assert_eq!(go(false), Touch { busy: 1, latency: DRAM.into(), filled: 128, missed: 128 });
         assert_eq!(go(false), Touch { busy: 1, latency: L1_HIT.into(), filled: 0, missed: 0 });
         assert_eq!(go(true), Touch { busy: 1, latency: L2_HIT.into(), filled: 128, missed: 0 });

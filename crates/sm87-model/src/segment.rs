@@ -22,6 +22,7 @@ pub(super) struct Event {
     pub writes: u8,
     pub reads: u8,
     pub latency: u16,
+    pub operands: u16,
 }
 
 /// A segment.
@@ -78,9 +79,9 @@ impl Segments {
             if step.unit != Unit::Issue {
                 units[step.unit as usize] += u64::from(step.cost);
             }
-            let Step { waits, writes, reads, latency, .. } = *step;
+            let Step { waits, writes, reads, latency, operands, .. } = *step;
             if waits != 0 || writes != NONE || reads != NONE {
-                self.events.push(Event { delay, waits, writes, reads, latency });
+                self.events.push(Event { delay, waits, writes, reads, latency, operands });
                 self.event_at.push(place);
                 delay = 0;
             }
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(at, [0..1, 1..4, 4..7, 7..8]);
         assert_eq!(segments.of, [0, 1, 1, 1, 2, 2, 2, 3]);
         let second = &segments.all[1];
-        let event = Event { delay: 2, waits: 1, writes: NONE, reads: NONE, latency: 4 };
+        let event = Event { delay: 2, waits: 1, writes: NONE, reads: NONE, latency: 4, operands: 12 };
         assert_eq!(segments.events[second.events.start as usize..second.events.end as usize], [event]);
         assert_eq!((second.tail, second.units[Unit::Single as usize], second.units[Unit::Issue as usize]), (4, 3, 3));
         let third = &segments.all[2];

@@ -1,7 +1,7 @@
 //! What the model must know of an instruction, read once when a launch is prepared.
 
 use super::machine::Unit;
-use super::table::{self, SCHEDULERS};
+use super::table::{self, Latencies, READ, SCHEDULERS};
 use sm87::Word;
 use sm87::isa::cost::Class;
 use sm87::isa::memory::Shape;
@@ -39,7 +39,10 @@ pub(super) struct Step {
     pub unit: Unit,
     /// The cycles for which it keeps a quarter of its unit, or an SM's unit, busy.
     pub cost: u16,
+    /// The cycles until the result is there, and until the operands are read, for instructions that set a scoreboard. What is far away
+    /// takes longer.
     pub latency: u16,
+    pub operands: u16,
     /// Whether control may go elsewhere after it.
     pub transfers: bool,
     pub kind: Kind,
@@ -59,6 +62,7 @@ impl Step {
         unit: Unit::Single,
         cost: 1,
         latency: 4,
+        operands: READ,
         transfers: false,
         kind: Kind::Plain,
     };
@@ -67,17 +71,43 @@ impl Step {
     pub(super) fn of(row: Option<&Row>, word: Word) -> Step {
         let field = |lo, len| word.bits(lo, len) as u8;
         let (unit, cost, latency) = row.map_or((Unit::Issue, 1, 4), |row| costs(row, word));
+        let Latencies { operands, result } =
+            row.and_then(|row| memory(row, word)).unwrap_or(Latencies { operands: READ, result: latency });
         Step {
-            stall: field(105, 4).max(1),
+            stall: until_next(word),
             writes: field(110, 3),
             reads: field(113, 3),
             waits: field(116, 6),
             unit,
             cost,
-            latency,
+            latency: result,
+            operands,
             transfers: row.is_none_or(|row| row.flow != Flow::Next),
             kind: row.map_or(Kind::Plain, |row| kind(row, word)),
         }
+    }
+}
+
+/// The cycles until the warp may issue its next instruction: the stall count, and at least two if the word leaves the next cycle to other
+/// warps. Huerta et al., sections 4 and 5.1: a yield costs a warp that is alone a cycle if its stall count does not cost that already. The
+/// bit is clear in a word that yields.
+fn until_next(word: Word) -> u8 {
+    let (stall, yields) = (word.bits(105, 4) as u8, word.bits(109, 1) == 0);
+    stall.max(if yields { 2 } else { 1 })
+}
+
+/// The register that is no register: an address in it is a constant, or in uniform registers.
+const RZ: u8 = 255;
+
+/// What depends on an instruction that accesses memory waits so long.
+fn memory(row: &Row, word: Word) -> Option<Latencies> {
+    let is_uniform = word.bits(24, 8) as u8 == RZ;
+    match row.effects.does {
+        Does::Accesses(memory) => Some(table::latencies(&memory.shape(word), is_uniform)),
+        _ if row.effects.class == Class::Constant && row.datapath != Datapath::Uniform => {
+            Some(table::of_constants(is_uniform))
+        }
+        _ => None,
     }
 }
 
@@ -136,6 +166,29 @@ mod tests {
         );
         let awaits = Does::Awaits { scoreboard: Bits::new(1, 1), but: Bits::new(9, 1) };
         assert_eq!(does(awaits), Kind::Depends { scoreboard: 1, but: 1 });
+    }
+
+    #[test]
+    fn a_word_that_yields_leaves_the_next_cycle_to_others() {
+        let word = |stall: u64, stays: u64| Word::new(0, stall << 41 | stays << 45);
+        let cycles =
+            [(1, 1), (1, 0), (2, 0), (7, 1), (7, 0), (0, 1)].map(|(stall, stays)| until_next(word(stall, stays)));
+        assert_eq!(cycles, [1, 2, 2, 7, 7, 1]);
+    }
+
+    /// LDG.E R2, [R2.64], LDS R0, [R4], the same at a constant address, and LDC R5, c[0x0][R4].
+    #[test]
+    fn an_access_has_the_latencies_of_its_kind() {
+        let step = |low: u64, high: u64| {
+            let word = Word::new(low, high);
+            let step = Step::of(isa::lookup(word), word);
+            (step.operands, step.latency)
+        };
+        assert_eq!(step(0x0000_0004_0202_7981, 0x000e_a200_0c1e_1900), (11, 32));
+        assert_eq!(step(0x0000_0000_0400_7984, 0x000e_2200_0000_0800), (9, 24));
+        assert_eq!(step(0x0000_0000_ff00_7984, 0x000e_2200_0000_0800), (9, 23));
+        assert_eq!(step(0x0000_0000_0405_7b82, 0x000e_2200_0000_0800), (29, 29));
+        assert_eq!(step(0x0000_0000_ff05_7b82, 0x000e_2200_0000_0800), (10, 26));
     }
 
     #[test]

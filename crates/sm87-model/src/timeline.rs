@@ -3,7 +3,6 @@
 use super::ledger::{Stall, Waited};
 use super::segment::Event;
 use super::step::{NONE, Step};
-use super::table::READ;
 
 /// The groups of copies that are remembered. Programs have fewer on the way.
 const GROUPS: usize = 8;
@@ -41,37 +40,37 @@ impl Timeline {
     #[inline(always)]
     pub(super) fn issue_ready(&mut self, step: &Step, latency: u64) -> u64 {
         let begun = self.at;
-        self.sets(step.writes, step.reads, latency);
+        self.sets((step.writes, latency), (step.reads, step.operands));
         self.at += u64::from(step.stall);
         begun
     }
 
     /// Issues an instruction whose result takes `latency` cycles. Returns when that was.
     pub(super) fn issue(&mut self, step: &Step, latency: u64) -> u64 {
-        let begun = self.begin(step.waits, step.writes, step.reads, latency);
+        let begun = self.begin(step.waits, (step.writes, latency), (step.reads, step.operands));
         self.at = begun + u64::from(step.stall);
         begun
     }
 
     /// Waits for scoreboards and sets others: until the result is there, and until the operands are read. Returns when that was.
-    fn begin(&mut self, waits: u8, writes: u8, reads: u8, latency: u64) -> u64 {
+    fn begin(&mut self, waits: u8, writes: (u8, u64), reads: (u8, u16)) -> u64 {
         self.wait_for(waits);
-        self.sets(writes, reads, latency);
+        self.sets(writes, reads);
         self.at
     }
 
-    /// Sets scoreboards for an instruction that is issued now.
+    /// Sets scoreboards for an instruction that is issued now, each with the cycles until that is done for which it stands.
     #[inline(always)]
-    fn sets(&mut self, writes: u8, reads: u8, latency: u64) {
+    fn sets(&mut self, (writes, latency): (u8, u64), (reads, operands): (u8, u16)) {
         self.set(writes, self.at + latency);
-        self.set(reads, self.at + latency.min(READ.into()));
+        self.set(reads, self.at + latency.min(operands.into()));
     }
 
     /// Issues instructions whose latencies are known, and that take `tail` cycles after the last one of these.
     pub(super) fn run(&mut self, events: &[Event], tail: u32) {
         for event in events {
             self.at += u64::from(event.delay);
-            self.begin(event.waits, event.writes, event.reads, event.latency.into());
+            self.begin(event.waits, (event.writes, event.latency.into()), (event.reads, event.operands));
         }
         self.at += u64::from(tail);
     }
@@ -81,7 +80,8 @@ impl Timeline {
         for (event, waited) in events.iter().zip(waited) {
             self.at += u64::from(event.delay);
             let (at, why) = (self.at, self.reason(event.waits));
-            waited[why as usize] += self.begin(event.waits, event.writes, event.reads, event.latency.into()) - at;
+            let done = self.begin(event.waits, (event.writes, event.latency.into()), (event.reads, event.operands));
+            waited[why as usize] += done - at;
             self.stands_for(event.writes, Stall::Unit);
             self.stands_for(event.reads, Stall::Unit);
         }
@@ -168,6 +168,12 @@ mod tests {
         assert_eq!(warp.issue(&STEP, 4), 5, "what does not wait goes on");
         assert_eq!(warp.issue(&Step { waits: 1 << 2, ..STEP }, 4), 37);
         assert_eq!(warp.end(), 38);
+        assert_eq!(warp.issue(&Step { reads: 3, operands: 9, ..STEP }, 200), 38);
+        assert_eq!(
+            warp.issue(&Step { waits: 1 << 3, ..STEP }, 4),
+            47,
+            "the operands are read before the result is there"
+        );
     }
 
     #[test]
@@ -179,7 +185,7 @@ mod tests {
         for (stall, waits, writes, latency) in steps {
             alone.issue(&Step { stall, waits, writes, ..STEP }, latency);
             if waits != 0 || writes != NONE {
-                events.push(Event { delay, waits, writes, reads: NONE, latency: latency as u16 });
+                events.push(Event { delay, waits, writes, reads: NONE, latency: latency as u16, operands: 0 });
                 delay = 0;
             }
             delay += u32::from(stall);
