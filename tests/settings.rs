@@ -180,6 +180,8 @@ fn settings_that_mean_nothing_are_refused_or_said() {
         ("TEGRARM_SIM_STEP", "yes"),
         ("TEGRARM_SIM_TRANSLATE", "often"),
         ("TEGRARM_SIM_CLOCK", "fast"),
+        ("TEGRARM_SIM_CLOCK_RAMP_MS", "slow"),
+        ("TEGRARM_SIM_HOST_LAUNCH_US", "1.5"),
         ("TEGRARM_SIM_NVMAP", "tight"),
         ("TEGRARM_BACKEND", "board"),
     ] {

@@ -1,8 +1,8 @@
 //! What all CTAs of a launch share: the SMs and the memory behind them, and the estimate that follows.
 
-use super::l2::L2;
+use super::l2::{L2, Shared};
 use super::machine::{DRAM_ALL, DRAM_READS, Estimate, Machine, Unit};
-use super::memory::{self, Cache, Shared, Touch, Touching, Way};
+use super::memory::{self, Cache, Touch, Touching, Way};
 use super::table::{self, FILL, SCHEDULERS, SLICE};
 use super::traffic::Traffic;
 use sm87::Launch;

@@ -5,6 +5,8 @@
 //! accesses with the same clock are taken for simultaneous. A line is there as long as less than the size of the cache has come from
 //! the DRAM since it was used.
 
+use super::table::{DRAM, L2_HIT, SECTOR};
+
 /// The lines that are remembered, in each of two generations: 128 MiB of memory. A line that is older is in no cache.
 const LINES: usize = 1 << 20;
 
@@ -128,6 +130,38 @@ impl L2 {
         let found = Found { here: before & sectors, changed: before >> 4 & sectors };
         *known = Line { sectors: before | if changes { sectors | sectors << 4 } else { sectors }, at: clock };
         found
+    }
+}
+
+/// The bytes of sectors of a line, of which there are four.
+#[inline(always)]
+pub(super) fn bytes(sectors: Sectors) -> u64 {
+    // A digit for each set of sectors says how many they are.
+    const COUNTS: u64 = 0x4332_3221_3221_2110;
+    (COUNTS >> (4 * u32::from(sectors & 15)) & 7) * SECTOR
+}
+
+/// The traffic behind the L1 caches.
+pub(super) struct Shared {
+    pub l2: L2,
+    /// The bytes that were asked of the L2 cache.
+    pub l2_bytes: u64,
+    /// What the DRAM moves, and how much of it is read.
+    pub dram_bytes: u64,
+    pub dram_reads: u64,
+}
+
+impl Shared {
+    /// Reads or changes sectors of a line. Returns the latency, and the bytes that are read from the DRAM. A sector that is changed goes
+    /// back to the DRAM once.
+    #[inline(never)]
+    pub(super) fn touch(&mut self, line: u64, sectors: Sectors, writes: bool, clock: u64) -> (u32, u64) {
+        self.l2_bytes += bytes(sectors);
+        let found = self.l2.touch(line, sectors, writes, (clock, self.dram_bytes, self.l2_bytes));
+        self.dram_bytes += bytes(sectors & !if writes { found.changed } else { found.here });
+        let missed = if writes { 0 } else { bytes(sectors & !found.here) };
+        self.dram_reads += missed;
+        (if found.here == sectors { L2_HIT } else { DRAM }, missed)
     }
 }
 

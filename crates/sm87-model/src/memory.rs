@@ -1,7 +1,7 @@
 //! The memory of the GPU: lines, sectors and caches of global memory, and banks of shared memory.
 
-use super::l2::{L2, Sectors, spread};
-use super::table::{DRAM, L1_HIT, L2_HIT, LINE, SECTOR};
+use super::l2::{Sectors, Shared, bytes, spread};
+use super::table::{L1_HIT, LINE, SECTOR};
 use sm87::observe::access::{Access, Memory};
 
 /// What an instruction costs whose addresses are known.
@@ -265,38 +265,6 @@ pub(super) struct Way {
     pub near: u16,
 }
 
-/// The bytes of sectors of a line, of which there are four.
-#[inline(always)]
-fn bytes(sectors: Sectors) -> u64 {
-    // A digit for each set of sectors says how many they are.
-    const COUNTS: u64 = 0x4332_3221_3221_2110;
-    (COUNTS >> (4 * u32::from(sectors & 15)) & 7) * SECTOR
-}
-
-/// The traffic behind the L1 caches.
-pub(super) struct Shared {
-    pub l2: L2,
-    /// The bytes that were asked of the L2 cache.
-    pub l2_bytes: u64,
-    /// What the DRAM moves, and how much of it is read.
-    pub dram_bytes: u64,
-    pub dram_reads: u64,
-}
-
-impl Shared {
-    /// Reads or changes sectors of a line. Returns the latency, and the bytes that are read from the DRAM. A sector that is changed goes
-    /// back to the DRAM once.
-    #[inline(never)]
-    fn touch(&mut self, line: u64, sectors: Sectors, writes: bool, clock: u64) -> (u32, u64) {
-        self.l2_bytes += bytes(sectors);
-        let found = self.l2.touch(line, sectors, writes, (clock, self.dram_bytes, self.l2_bytes));
-        self.dram_bytes += bytes(sectors & !if writes { found.changed } else { found.here });
-        let missed = if writes { 0 } else { bytes(sectors & !found.here) };
-        self.dram_reads += missed;
-        (if found.here == sectors { L2_HIT } else { DRAM }, missed)
-    }
-}
-
 /// Accesses of a warp to global memory, when its CTA's place has asked the L2 cache for `clock` bytes.
 #[inline(always)]
 pub(super) fn global(shared: &mut Shared, l1: &mut Cache, touching: Touching<'_>, way: Way, clock: u64) -> Touch {
@@ -405,6 +373,8 @@ pub(super) fn local(accesses: &[Access], near: u16) -> Touch {
 
 #[cfg(test)]
 mod tests {
+    use super::super::l2::L2;
+    use super::super::table::{DRAM, L2_HIT};
     use super::*;
 
     fn accesses(memory: Memory, len: u32, at: impl Fn(u64) -> u64) -> Vec<Access> {

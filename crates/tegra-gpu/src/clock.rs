@@ -29,6 +29,8 @@ struct Device {
     worked: u64,
     /// The number of threads that work now.
     working: u32,
+    /// For how long the GPU has worked since it was idle.
+    busy: u64,
 }
 
 impl Device {
@@ -36,8 +38,17 @@ impl Device {
     fn show(&mut self, host: u64) -> u64 {
         if self.working == 0 && host.saturating_sub(self.worked) >= IDLE {
             self.now = self.now.max(host);
+            self.busy = 0;
         }
         self.now
+    }
+
+    /// A submission comes at a time of the host, which took so many nanoseconds for it if the GPU had nothing else to do.
+    fn submitted(&mut self, host: u64, ns: u64) {
+        self.show(host);
+        if self.working == 0 {
+            self.now += ns.next_multiple_of(STEP);
+        }
     }
 }
 
@@ -54,6 +65,8 @@ pub(crate) struct Work<'a> {
     load: &'a Load,
     /// What the clock showed when the work began.
     pub(crate) begun: u64,
+    /// For how long the GPU had worked by then since it was idle. With the time of the host that is for ever.
+    pub(crate) busy: u64,
 }
 
 impl Ptimer {
@@ -84,14 +97,24 @@ impl Ptimer {
         }
     }
 
+    /// A submission comes for which the host of a board takes so many nanoseconds if the GPU is idle. A clock of the host's time knows
+    /// what it took.
+    pub(crate) fn submitted(&self, ns: u64) {
+        if let Some(device) = &self.device {
+            device.lock().submitted(host_ns(), ns);
+        }
+    }
+
     /// Begins some work, which `load` counts.
     pub(crate) fn work<'a>(&'a self, load: &'a Load) -> Work<'a> {
         let begun = self.stamp();
         load.begins(host_ns());
-        if let Some(device) = &self.device {
-            device.lock().working += 1;
-        }
-        Work { clock: self, load, begun }
+        let busy = self.device.as_ref().map_or(u64::MAX, |device| {
+            let mut device = device.lock();
+            device.working += 1;
+            device.busy
+        });
+        Work { clock: self, load, begun, busy }
     }
 }
 
@@ -99,7 +122,9 @@ impl Work<'_> {
     /// Says how many nanoseconds the work took. A clock of the host's time knows that by itself.
     pub(crate) fn took(&self, ns: u64) {
         if let Some(device) = &self.clock.device {
-            device.lock().now += ns.next_multiple_of(STEP);
+            let mut device = device.lock();
+            device.now += ns.next_multiple_of(STEP);
+            device.busy = device.busy.saturating_add(ns);
         }
     }
 }
@@ -127,20 +152,25 @@ mod tests {
         assert!(begun > 0 && begun <= host_ns(), "after a pause it shows the time of the host");
         let load = Load::default();
         let work = clock.work(&load);
-        assert_eq!((work.begun, clock.now()), (begun, begun));
+        assert_eq!((work.begun, work.busy, clock.now()), (begun, 0, begun));
         work.took(33);
         assert_eq!(clock.now(), begun + 64);
+        clock.submitted(1000);
+        assert_eq!(clock.now(), begun + 64, "the GPU is not idle");
         drop(work);
         assert_eq!(clock.stamp(), begun + 64);
+        clock.submitted(1000);
+        assert_eq!(clock.stamp(), begun + 64 + 1024, "it waited for the host");
+        assert_eq!(clock.work(&load).busy, 33, "what the host takes is no work of the GPU");
     }
 
     #[test]
     fn after_a_pause_it_goes_to_the_time_of_the_host_and_never_back() {
-        let mut device = Device { now: 5 * IDLE, worked: IDLE, working: 0 };
-        assert_eq!(device.show(2 * IDLE - 1), 5 * IDLE);
+        let mut device = Device { now: 5 * IDLE, worked: IDLE, working: 0, busy: 9 };
+        assert_eq!((device.show(2 * IDLE - 1), device.busy), (5 * IDLE, 9));
         assert_eq!(device.show(2 * IDLE), 5 * IDLE);
-        assert_eq!(device.show(7 * IDLE), 7 * IDLE);
-        device = Device { now: 0, worked: 0, working: 1 };
+        assert_eq!((device.show(7 * IDLE), device.busy), (7 * IDLE, 0));
+        device = Device { now: 0, worked: 0, working: 1, busy: 0 };
         assert_eq!(device.show(7 * IDLE), 0, "it stands still while the GPU works");
     }
 
@@ -150,8 +180,10 @@ mod tests {
         let before = host_ns();
         let load = Load::default();
         let work = clock.work(&load);
+        assert_eq!(work.busy, u64::MAX);
         work.took(1 << 60);
         drop(work);
+        clock.submitted(1 << 60);
         let stamp = clock.stamp();
         assert!(before <= stamp && stamp <= host_ns());
     }

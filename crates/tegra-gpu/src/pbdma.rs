@@ -68,6 +68,8 @@ pub(crate) struct Pbdma {
     /// again.
     halted: bool,
     put: u32,
+    /// Whether the ring was empty when the channel last looked.
+    empty: bool,
     segment: Option<Segment>,
     sequence: Option<Sequence>,
     /// The last segment, for PB_CRC.
@@ -87,6 +89,7 @@ impl Pbdma {
             active: false,
             halted: false,
             put: 0,
+            empty: true,
             segment: None,
             sequence: None,
             last: None,
@@ -153,7 +156,13 @@ impl Pbdma {
             return turn.interrupt(GPPTR, what).map(|()| false);
         }
         if get == self.put {
+            self.empty = true;
             return Ok(false);
+        }
+        if std::mem::take(&mut self.empty)
+            && let Some(speeds) = turn.config.speeds
+        {
+            turn.ptimer.submitted(speeds.launch_ns);
         }
         let entry = Words(&hw.ring).load_u64(get as usize * NVC56F_GP_ENTRY__SIZE as usize);
         turn.trace.emit(|| Event::GpEntry { channel: hw.id, index: get, entry });

@@ -269,7 +269,7 @@ impl Profile {
     fn json(&self) -> Value {
         let noted = self.noted.lock();
         let Profiled { module, sms, speeds, clock } = &self.board;
-        let machine = pace::machine(*speeds);
+        let machine = pace::machine(*speeds, u64::MAX);
         let names = |all: &[&str]| Value::from(all.to_vec());
         let mut files = Texts::default();
         let kernels: Vec<_> = noted.kernels.iter().map(|kernel| kernel.json(self.hw.get(), &mut files)).collect();

@@ -34,4 +34,11 @@ pub struct Speeds {
     pub l2_bytes: u64,
     /// The parts of the L2 cache that work at the same time.
     pub l2_slices: u32,
+    /// The lowest frequency of the GPU's clock, in Hz.
+    pub lowest_hz: u64,
+    /// For how long the GPU works until its clock has risen from the lowest frequency to the highest one, in nanoseconds. A parameter
+    /// that the user chooses: with 0 it is always the highest one.
+    pub ramp_ns: u64,
+    /// What the host takes for a submission that finds the GPU idle, in nanoseconds. A parameter, too.
+    pub launch_ns: u64,
 }

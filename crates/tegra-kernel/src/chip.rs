@@ -327,13 +327,16 @@ impl ChipData {
         }
     }
 
-    /// How fast the module is, with the highest clock that its power mode allows.
-    pub(crate) fn speeds(&self) -> Speeds {
+    /// How fast the module is, with the highest clock that its power mode allows, and with the parameters of the configuration.
+    pub(crate) fn speeds(&self, config: &SimConfig) -> Speeds {
         Speeds {
             gpu_hz: self.highest_allowed(),
             dram_bytes_per_second: self.dram_bandwidth,
             l2_bytes: self.l2_size,
             l2_slices: self.num_ltc * self.lts_per_ltc,
+            lowest_hz: self.min_frequency().min(self.highest_allowed()),
+            ramp_ns: u64::from(config.clock_ramp_ms) * 1_000_000,
+            launch_ns: u64::from(config.host_launch_us) * 1000,
         }
     }
 

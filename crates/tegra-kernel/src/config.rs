@@ -86,6 +86,12 @@ pub struct SimConfig {
     pub check_exit: u8,
     /// The time that programs see on the GPU (`TEGRARM_SIM_CLOCK`).
     pub clock: Clock,
+    /// A parameter of the model's clock: what the host takes for a submission that finds the GPU idle, in microseconds
+    /// (`TEGRARM_SIM_HOST_LAUNCH_US`).
+    pub host_launch_us: u32,
+    /// Another one: for how long the GPU works until its clock has risen from the lowest frequency to the highest one, in milliseconds
+    /// (`TEGRARM_SIM_CLOCK_RAMP_MS`).
+    pub clock_ramp_ms: u32,
     /// Whether everything that kernels do is counted, for a profile (`TEGRARM_SIM_PROFILE`).
     pub profiled: bool,
     /// Whether somebody draws what programs call by names: their queues, and the ranges that they mark (`tegrarm-sim run --trace`).
@@ -183,6 +189,8 @@ impl SimConfig {
             schedules: Schedules::default(),
             check_exit: 0,
             clock: Clock::Host,
+            host_launch_us: 0,
+            clock_ramp_ms: 0,
             profiled: false,
             traced: false,
             counted: false,
@@ -237,7 +245,8 @@ impl SimConfig {
     /// cve-2025-33177, fragmented), `TEGRARM_SIM_STEP`, `TEGRARM_SIM_STRICT` and `TEGRARM_SIM_STATS` (0, 1) and `TEGRARM_SIM_CLOCK`
     /// (host, model) say; the first of each when unset. `TEGRARM_SIM_PROFILE` names a file. `TEGRARM_SIM_CHECK` names checks,
     /// divided by commas, and none when unset; `TEGRARM_SIM_CHECK_EXIT` is a number from 0 to 255. `TEGRARM_SIM_SCHEDULES` and
-    /// `TEGRARM_SIM_SEED` are numbers, too, and so is `TEGRARM_SIM_TRANSLATE` unless it is `never`. The memory is the module's, but never more than this machine has.
+    /// `TEGRARM_SIM_SEED` are numbers, too, `TEGRARM_SIM_HOST_LAUNCH_US` and `TEGRARM_SIM_CLOCK_RAMP_MS` are microseconds and
+    /// milliseconds, and `TEGRARM_SIM_TRANSLATE` is a number unless it is `never`. The memory is the module's, but never more than this machine has.
     ///
     /// # Errors
     /// The variable that has an unknown value.
@@ -254,6 +263,8 @@ impl SimConfig {
             checks: checks("TEGRARM_SIM_CHECK", &lookup)?,
             check_exit: number("TEGRARM_SIM_CHECK_EXIT", &lookup, "255")?.unwrap_or(0),
             clock: choose("TEGRARM_SIM_CLOCK", &lookup, CLOCKS)?,
+            host_launch_us: number("TEGRARM_SIM_HOST_LAUNCH_US", &lookup, "4294967295")?.unwrap_or(0),
+            clock_ramp_ms: number("TEGRARM_SIM_CLOCK_RAMP_MS", &lookup, "4294967295")?.unwrap_or(0),
             // Whoever writes the file looks at its name again.
             profiled: lookup("TEGRARM_SIM_PROFILE").is_some_and(|path| !path.is_empty()),
             ..SimConfig::new(choose("TEGRARM_SIM_CHIP", &lookup, CHIPS)?)
@@ -404,6 +415,20 @@ mod tests {
             error.starts_with("TEGRARM_SIM_CHECK=\"memory,speed\" is unknown; set it to one of: memory, "),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_parameters_of_the_model_are_numbers_and_nothing_unless_they_are_set() {
+        let of = |value: &'static str| {
+            SimConfig::from_lookup(|name| {
+                matches!(name, "TEGRARM_SIM_HOST_LAUNCH_US" | "TEGRARM_SIM_CLOCK_RAMP_MS").then(|| value.to_owned())
+            })
+        };
+        let config = of("25").unwrap();
+        assert_eq!((config.host_launch_us, config.clock_ramp_ms), (25, 25));
+        let config = SimConfig::new(Chip::AgxOrin);
+        assert_eq!((config.host_launch_us, config.clock_ramp_ms), (0, 0));
+        assert!(of("-1").unwrap_err().to_string().ends_with("a number from 0 to 4294967295"));
     }
 
     #[test]

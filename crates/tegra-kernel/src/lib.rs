@@ -119,7 +119,7 @@ impl Kernel {
 
     /// How fast the module is.
     pub fn speeds(config: &SimConfig) -> Speeds {
-        ChipData::of(config).speeds()
+        ChipData::of(config).speeds(config)
     }
 
     /// The name of the board for messages, for example `virtual Orin (ga10b, sm_87)`.

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Every variable that the library, the Python package or the simulator reads. docs/settings.md says what they mean.
-pub const NAMES: [&str; 29] = [
+pub const NAMES: [&str; 31] = [
     "TEGRARM_BACKEND",
     "TEGRARM_COMPILED",
     "TEGRARM_CPU_CACHE",
@@ -22,7 +22,9 @@ pub const NAMES: [&str; 29] = [
     "TEGRARM_SIM_CHECK_EXIT",
     "TEGRARM_SIM_CHIP",
     "TEGRARM_SIM_CLOCK",
+    "TEGRARM_SIM_CLOCK_RAMP_MS",
     "TEGRARM_SIM_FAULTS",
+    "TEGRARM_SIM_HOST_LAUNCH_US",
     "TEGRARM_SIM_L4T",
     "TEGRARM_SIM_NVMAP",
     "TEGRARM_SIM_POWER",

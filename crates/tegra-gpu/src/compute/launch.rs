@@ -197,8 +197,8 @@ fn execute(turn: &Turn<'_>, qmd: &Qmd, setting: &Setting) -> Result<Option<Execu
     let begun = turn.queues().map(|queues| queues.begins(turn.hw));
     let profile = turn.config.profile.as_ref();
     let model = match profile {
-        Some(profile) => Some(Model::noting(pace::machine(profile.speeds()), &launch)),
-        None => turn.config.speeds.map(|speeds| Model::new(pace::machine(speeds), &launch)),
+        Some(profile) => Some(Model::noting(pace::machine(profile.speeds(), work.busy), &launch)),
+        None => turn.config.speeds.map(|speeds| Model::new(pace::machine(speeds, work.busy), &launch)),
     };
     let outcome = turn.config.schedules.map(|_| Outcome::default());
     let observers = [

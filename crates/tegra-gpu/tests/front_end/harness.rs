@@ -70,8 +70,15 @@ pub fn config() -> GpuConfig {
 
 /// The same GPU with modelled time, on a module with this speed.
 pub fn modelled() -> GpuConfig {
-    let speeds =
-        Speeds { gpu_hz: 1_300_000_000, dram_bytes_per_second: 204_800_000_000, l2_bytes: 4 << 20, l2_slices: 8 };
+    let speeds = Speeds {
+        gpu_hz: 1_300_000_000,
+        dram_bytes_per_second: 204_800_000_000,
+        l2_bytes: 4 << 20,
+        l2_slices: 8,
+        lowest_hz: 306_000_000,
+        ramp_ns: 0,
+        launch_ns: 0,
+    };
     GpuConfig { speeds: Some(speeds), ..config() }
 }
 

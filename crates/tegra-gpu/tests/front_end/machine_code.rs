@@ -4,7 +4,7 @@ use crate::harness::*;
 use crate::launch::*;
 use std::sync::{Arc, Mutex};
 use tegra_gpu::{Event, GpuConfig};
-use tegra_hw::{GpuPort, HwTsg};
+use tegra_hw::{GpuPort, HwTsg, Speeds};
 use tegra_mm::{Access, FaultKind};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::qmd::*;
@@ -306,8 +306,10 @@ fn reset_and_preempt() {
 #[test]
 fn grids_take_modelled_time() {
     const FOUR_WORDS: u64 = RELEASE0_STRUCTURE_SIZE_SEMAPHORE_FOUR_WORDS as u64;
-    let taken = |ctas: u64| {
-        let b = Board::new(modelled());
+    let taken = |ctas: u64, launch_ns: u64, ramp_ns: u64| {
+        let config = modelled();
+        let speeds = config.speeds.map(|speeds| Speeds { launch_ns, ramp_ns, ..speeds });
+        let b = Board::new(GpuConfig { speeds, ..config });
         let mut lane = b.channel(511, &b.m.tsg(0));
         b.load(0, &STORE);
         b.load(16 * STORE.len(), &[EXIT]);
@@ -322,8 +324,17 @@ fn grids_take_modelled_time() {
         });
         stamps[1] - stamps[0]
     };
-    let [one, many] = [taken(1), taken(20_000)];
-    assert_eq!([taken(1), taken(20_000)], [one, many]);
+    let [one, many] = [1, 20_000].map(|ctas| taken(ctas, 0, 0));
+    assert_eq!([1, 20_000].map(|ctas| taken(ctas, 0, 0)), [one, many]);
     // A grid of one CTA takes the front end's time, two loads and a store.
     assert!((1024..2048).contains(&one) && many > 2 * one, "{one} ns and {many} ns");
+    assert_eq!(
+        taken(1, 25_000, 0),
+        one + 25_024,
+        "the host submits a launch when the first one is done, and the clock counts in 32 ns"
+    );
+    let slow = taken(20_000, 0, 1_000_000_000);
+    // The front end has no clock of the SMs. 1300 MHz are 4.2 times as fast as 306 MHz.
+    let ratio = (slow - 1024) as f64 / (many - 1024) as f64;
+    assert!((4.0..4.3).contains(&ratio), "{slow} ns at the lowest clock, {many} ns at the highest one");
 }

@@ -285,7 +285,7 @@ impl Board {
         let mut config = SimConfig::from_env()?;
         if let Some(chip) = self.chip {
             let SimConfig { l4t, refusals, step, strict, checks, check_exit, schedules, .. } = config;
-            let SimConfig { clock, profiled, counted, .. } = config;
+            let SimConfig { clock, host_launch_us, clock_ramp_ms, profiled, counted, .. } = config;
             let of_chip = SimConfig::new(chip);
             // A mode of the environment must be one of this module.
             let of_chip = config.power.map_or(Ok(of_chip), |mode| of_chip.powered(mode.name()))?;
@@ -297,6 +297,8 @@ impl Board {
                 check_exit,
                 schedules,
                 clock,
+                host_launch_us,
+                clock_ramp_ms,
                 profiled,
                 counted,
                 ..of_chip
