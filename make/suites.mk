@@ -43,8 +43,9 @@ test-races: build venv $(CACHE)/nvcc/.installed  ## the checker on Indigo's kern
 	@test -d "$(INDIGO)/indigo" || { echo "test-races: INDIGO has to name a checkout of HiRace's artifact"; exit 2; }
 	CUDA_HOME=$$(cd $(NVCC)/lib/python3*/site-packages/nvidia/cu13 && pwd) $(PY) python/suite/races.py $(ARGS) "$(INDIGO)"
 
-# Published figures of boards beside those of the virtual modules. SAMPLE names cudaTensorCoreGemm of NVIDIA's cuda-samples, compiled for sm_87
-# with the shared runtime. ARGS="--write docs/simulator/model.md" puts the table into the book.
+# Published figures of boards beside those of the virtual modules, and benchmarks without one beside the model's limits. SAMPLE names
+# cudaTensorCoreGemm of NVIDIA's cuda-samples, compiled for sm_87 with the shared runtime. ARGS="--write docs/simulator/model.md" puts the tables into
+# the book, and ARGS="--only fma4" runs one.
 .PHONY: test-model
 test-model: build venv  ## the model of the time beside published figures of boards, with the mean error: minutes, not part of `make test`
 	$(PY) python/suite/model.py $(if $(SAMPLE),--sample "$(SAMPLE)") $(ARGS)
