@@ -160,11 +160,24 @@ def product(kernel, n, board):
     return checked(2 * n**3 / time, kernel, numpy.array_equal(out.numpy(), right_product.astype(kind)))
 
 
+def open_product(kernel, n, board):
+    """The same by one of the three kernels of a published program, whose blocks and grids are those of the program."""
+    a, b, right_product = factors(n)
+    element = "f2" if kernel == "warps" else "f4"
+    left, right = (board.device.array(m.astype(element)) for m in (a, b))
+    out = board.device.empty((n, n), "float32")
+    tile, block = {"plain": ((16, 16), (16, 16)), "tiled": ((32, 32), (32, 32)), "warps": ((64, 16), 128)}[kernel]
+    grid = (n // tile[0], n // tile[1])
+    time = board.seconds(kernel, grid, block, left, right, out, n)
+    return checked(2 * n**3 / time, kernel, numpy.array_equal(out.numpy(), right_product))
+
+
 def tinygrad_product(kind, n, _board):
     """The same by the kernel that tinygrad writes, on the device TEGRA. It is timed by the GPU's clock, as a search of tinygrad does."""
+    from tinygrad import Tensor, dtypes
+
     import tegrarm.tinygrad
     from tegrarm.tinygrad.program import TegraProgram
-    from tinygrad import Tensor, dtypes
     assert tegrarm.tinygrad
     taken, launch = [], TegraProgram.__call__
 
@@ -220,6 +233,11 @@ def product_of(kernel, what, n, limit):
     return Benchmark(f"product of {what}, {n}, CUDA C", "op/s", limit, functools.partial(product, kernel, n))
 
 
+def open_product_of(kernel, what, n, limit):
+    """The benchmark of a product by a kernel of a published program."""
+    return Benchmark(f"{what}, {n}", "op/s", limit, functools.partial(open_product, kernel, n))
+
+
 def tinygrad_product_of(kind, what, n, limit):
     """The benchmark of a product by tinygrad."""
     return Benchmark(f"product of {what}, {n}, tinygrad", "op/s", limit, functools.partial(tinygrad_product, kind, n))
@@ -242,6 +260,9 @@ BENCHMARKS = {
     "gemm_int8": product_of("gemm_int8", "bytes", 2048, "bytes"),
     "gemm_int8_1024": product_of("gemm_int8", "bytes", 1024, "bytes"),
     "gemm_float": product_of("gemm_float", "floats", 1024, "single"),
+    **{f"plain_{n}": open_product_of("plain", "an element for each thread", n, "single") for n in (512, 1024)},
+    **{f"tiled_{n}": open_product_of("tiled", "tiles of 32 x 32", n, "single") for n in (512, 1024)},
+    **{f"warps_{n}": open_product_of("warps", "a tile of 16 x 16 for each warp", n, "halves") for n in (512, 1024)},
     "tinygrad_half": tinygrad_product_of("half", "halves", 1024, "halves"),
     "tinygrad_bf16": tinygrad_product_of("bf16", "bfloat16", 1024, "halves"),
     "tinygrad_int8": tinygrad_product_of("int8", "bytes", 1024, "multiply"),
@@ -290,6 +311,8 @@ def shown(value, unit):
         return "-"
     if unit == "s" and value < 1e-6:
         return f"{value * 1e9:.1f} ns, {value * HZ:.1f} cycles"
+    if unit == "op/s" and value < 1e12:
+        return f"{value / 1e9:.0f} G/s"
     return {"B/s": f"{value / 1e9:.1f} GB/s", "op/s": f"{value / 1e12:.2f} T/s", "s": f"{value * 1e6:.1f} µs"}[unit]
 
 

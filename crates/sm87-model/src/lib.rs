@@ -44,7 +44,7 @@ use sm87::observe::{
 };
 use std::sync::Arc;
 use step::{Kind, Step};
-use table::{REQUEST, SCHEDULERS};
+use table::SCHEDULERS;
 use tegrarm_lock::Mutex;
 use timeline::Timeline;
 use traffic::Traffic;
@@ -406,7 +406,7 @@ impl Account {
     fn accessed(&mut self, w: &Warp, (step, shape): (&Step, &Shape), touch: Touch) {
         let units = self.units(w.index());
         units[Unit::Issue as usize] += 1;
-        units[Unit::LoadStore as usize] += touch.busy.max(REQUEST);
+        units[Unit::LoadStore as usize] += touch.busy.max(1);
         units[Unit::L1Fill as usize] += touch.filled;
         let warp = &mut self.warps[w.index() as usize];
         let at = warp.ready(step.waits);

@@ -35,8 +35,6 @@ pub(super) const SLICE: u64 = 64;
 /// Latencies in cycles of what the L1 cache does not have, for a word at an address in regular registers (paper, table IV).
 pub(super) const L2_HIT: u32 = 200;
 pub(super) const DRAM: u32 = 290;
-/// The cycles between two accesses that the loads and stores of an SM take up (Huerta, table 1, for words).
-pub(super) const REQUEST: u64 = 2;
 /// The cycles until another instruction that sets a scoreboard has read its operands. Assumed.
 pub(super) const READ: u16 = 12;
 
