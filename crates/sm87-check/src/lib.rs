@@ -175,7 +175,7 @@ impl Observer for Watch {
     fn choose(&self, image: &Image, _: &mut Fetch<'_>) -> Chosen {
         let looked = Looked::at(image, self.checker.checks());
         let which = (0..image.len()).map(|at| looked.has(at)).collect();
-        Chosen { which, notes: Arc::new(looked) }
+        Chosen { which, is_narrow: false, notes: Arc::new(looked) }
     }
 
     fn ctas<'a>(&'a self, launch: &Launch, image: &Image) -> Box<dyn CtaObserver + 'a> {

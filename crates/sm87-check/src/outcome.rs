@@ -67,7 +67,8 @@ impl Observer for Outcome {
             _ => None,
         };
         let storing: Vec<_> = (0..image.len()).map(stores).collect();
-        Chosen { which: storing.iter().map(Option::is_some).collect(), notes: Arc::new(Storing(storing)) }
+        let which = storing.iter().map(Option::is_some).collect();
+        Chosen { which, is_narrow: false, notes: Arc::new(Storing(storing)) }
     }
 
     fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {

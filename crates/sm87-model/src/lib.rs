@@ -102,7 +102,7 @@ impl Observer for Model {
         }
         let heads = segments.heads(|at| image.guard(at)).into_iter().zip(0..);
         let which = heads.map(|(is_head, at)| is_head && image.word(at) != 0).collect();
-        Chosen { which, notes: Arc::new(Arc::new(segments)) }
+        Chosen { which, is_narrow: true, notes: Arc::new(Arc::new(segments)) }
     }
 
     fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {

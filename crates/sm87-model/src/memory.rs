@@ -2,7 +2,7 @@
 
 use super::l2::{Sectors, Shared, bytes, spread};
 use super::table::{L1_HIT, LINE, SECTOR};
-use sm87::observe::access::{Access, Memory};
+use sm87::observe::access::{self, Access, Memory};
 
 /// What an instruction costs whose addresses are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,11 +132,9 @@ impl Seen {
     /// Whether the lanes lie as before. Their low words can be moved by the same amount, but not beyond the ends of the low words.
     #[inline(always)]
     fn is_alike(&self, low: &[u32; 32], len: u32) -> bool {
-        let first = low[0];
-        let apart = |apart, (low, distance): (&u32, &u32)| apart | (low.wrapping_sub(first) ^ distance);
-        let moved = low.iter().zip(&self.distances).fold(0, apart) == 0;
-        let first = i64::from(first);
-        moved && self.len == len && first + self.least >= 0 && first + self.most <= u32::MAX.into()
+        let first = i64::from(low[0]);
+        let fits = self.len == len && first + self.least >= 0 && first + self.most <= u32::MAX.into();
+        fits && access::lie_like(low, &self.distances)
     }
 
     /// Keeps how the lanes lie.

@@ -15,10 +15,16 @@ const ORIN: Machine =
 /// Its multiplications and additions of floats in a second, together.
 const PEAK: f64 = 2048.0 * 2.0 * 1.3e9;
 
+/// The estimate of a launch, which is the same if the instructions that the model does not look at are machine code.
 fn estimated(launch: Launch) -> Estimate {
-    let model = Model::new(ORIN, &launch);
-    run_observed(&launch, &[&model]).expect("no fault");
-    model.estimate().expect("the launch has ended")
+    let [interpreted, translated] = [u64::MAX, 0].map(|translated_after| {
+        let launch = Launch { limits: Limits { translated_after, ..launch.limits.clone() }, ..launch.clone() };
+        let model = Model::new(ORIN, &launch);
+        run_observed(&launch, &[&model]).expect("no fault");
+        model.estimate().expect("the launch has ended")
+    });
+    assert_eq!(interpreted, translated);
+    translated
 }
 
 /// The same with a profile, which changes no estimate.

@@ -1,10 +1,13 @@
 //! The bytes that the lanes of an instruction access.
+#![allow(unsafe_code)]
 
 use super::env::Env;
+use super::host::wide;
 use super::mem::WINDOW;
 use super::uop::Uop;
 use super::warp::{Warp, lanes};
 use crate::isa::memory::{Shape, Space};
+use sm87_simd::Simd;
 
 /// A kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,12 +141,7 @@ impl<'w> Addresses<'w> {
     /// The low words, if the high words of all lanes are the same. Then the lanes are as far apart as these.
     #[inline(always)]
     pub fn low(&self) -> Option<&'w [u32; 32]> {
-        let Some(high) = self.high else { return Some(self.low) };
-        let (first, mut apart) = (high[0], 0);
-        for word in high {
-            apart |= word ^ first;
-        }
-        (apart == 0).then_some(self.low)
+        self.high.is_none_or(|high| lie_like(high, &[0; 32])).then_some(self.low)
     }
 
     /// The address of a lane in shared or local memory.
@@ -151,6 +149,34 @@ impl<'w> Addresses<'w> {
     fn narrow(&self, lane: u32, scale: u32) -> u64 {
         u64::from((self.low[lane as usize & 31] << scale).wrapping_add(self.offset as u32))
     }
+}
+
+/// Whether words differ from the first of them by these distances.
+#[inline(always)]
+pub fn lie_like(words: &[u32; 32], distances: &[u32; 32]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if super::host::avx2() {
+        // SAFETY: the line above has found that the host has AVX2.
+        return unsafe { lie_like_wide(words, distances) };
+    }
+    lie::<u32>(words, distances)
+}
+
+wide! {
+    unsafe fn lie_like_wide(words: &[u32; 32], distances: &[u32; 32]) -> bool {
+        lie::<sm87_simd::avx2::Avx2>(words, distances)
+    }
+}
+
+#[inline(always)]
+fn lie<V: Simd>(words: &[u32; 32], distances: &[u32; 32]) -> bool {
+    let (first, mut other) = (V::splat(words[0]), V::splat(0));
+    for at in (0..32).step_by(V::LANES) {
+        // SAFETY: both have 32 words, and 32 is a multiple of the lanes of a vector.
+        let (word, distance) = unsafe { (V::load(words.as_ptr().add(at)), V::load(distances.as_ptr().add(at))) };
+        other = other.or(word.sub(first).xor(distance));
+    }
+    other.eq(V::splat(0)).to_bits() == V::ALL
 }
 
 /// Finds what the lanes in `exec` access, before they do. `shape` is what the row of the instruction says of its word.

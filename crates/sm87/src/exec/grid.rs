@@ -13,6 +13,7 @@ use super::programs::Programs;
 use super::rows::Row;
 use super::schedule::Order;
 use super::threads::{Apart, Helpers, Shares};
+use super::translate;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
 use super::worker::Worker;
@@ -76,7 +77,8 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
     check(launch)?;
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
     let code = &mut |n| fetch(&mut tlb, launch.code, n);
-    let image = fit(decode::find(launch.code, code), launch, observers, code);
+    let decoded = decode::find(launch.code, code);
+    let image = fit(decoded.clone(), launch, observers, code);
     let launched = Launched {
         launch,
         programs: Programs::new(image.clone()),
@@ -107,7 +109,7 @@ pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunSta
         told: AtomicBool::default(),
     };
     let stats = grid.run();
-    grid.image.executed.fetch_add(stats.warp_instructions, Ordering::Relaxed);
+    decoded.executed.fetch_add(stats.warp_instructions, Ordering::Relaxed);
     observers.iter().for_each(|observer| observer.ends(grid.shown()));
     stopped(grid.failures.into_inner(), grid.sms.len() as u64).map_or(Ok(stats), Err)
 }
@@ -166,7 +168,12 @@ fn fit(image: Arc<Image>, launch: &Launch, observers: &[&dyn Observer], fetch: &
     let registers = launch.registers;
     let fits = image.registers <= registers;
     let image = if fits { image } else { Arc::new(image.limited(registers, Handlers::all(register_range))) };
-    observers.iter().fold(image, |image, observer| Arc::new(image.observed(observer.choose(&image, fetch))))
+    let Some((first, others)) = observers.split_first() else { return image };
+    translate::if_worth(&image, launch.limits.translated_after);
+    let first = image.observed(first.choose(&image, fetch));
+    let mut copy = others.iter().fold(first, |copy, observer| copy.observed(observer.choose(&copy, fetch)));
+    translate::share(&image, &mut copy);
+    Arc::new(copy)
 }
 
 fn register_range(_: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {

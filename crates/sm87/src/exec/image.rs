@@ -18,6 +18,7 @@ use crate::word::Word;
 use once_cell::race::OnceBox;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// The most instructions that an image may have.
@@ -93,7 +94,7 @@ pub(super) struct Translated {
     pub uops: Vec<Uop>,
     /// The memory in which the code of the pieces is.
     #[allow(dead_code, reason = "it is held, and the pieces are called")]
-    pub code: sm87_native::Code,
+    pub code: Arc<sm87_native::Code>,
 }
 
 /// A function that reads code: the word that is `n` instructions after the entry point.

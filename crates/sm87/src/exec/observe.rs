@@ -64,15 +64,21 @@ pub trait CtaObserver {
 pub struct Chosen {
     /// Whether each instruction is observed, by index.
     pub which: Vec<bool>,
+    /// Whether the observer looks at nothing but what the instructions that it chose read. The others may then be executed as machine code, which
+    /// does not write what nobody reads, and [`Step::execute`] may execute those that follow, too.
+    pub is_narrow: bool,
     /// What the observer knows of the program.
     pub notes: Arc<dyn Any + Send + Sync>,
 }
 
-/// What observers chose in a program, the first observer first, and the handlers of the instructions themselves.
+/// What observers chose in a program, the first observer first.
 #[derive(Clone, Default)]
 pub(crate) struct Observed {
     chosen: Vec<Chosen>,
-    handlers: Vec<Handlers>,
+    /// The handlers of the instructions themselves.
+    own: Vec<Handlers>,
+    /// What executes an instruction that all observers have seen: its own handler, or one that executes those that follow, too.
+    pub(super) handlers: Vec<Handlers>,
     /// Of each instruction, how many observers there are up to the last one that chose it; 0 if nobody did.
     last: Vec<u8>,
 }
@@ -81,6 +87,16 @@ impl Observed {
     /// What an observer noted of the program.
     fn notes<T: 'static>(&self) -> Option<&T> {
         self.chosen.iter().find_map(|chosen| chosen.notes.downcast_ref())
+    }
+
+    /// Whether some observer chose an instruction.
+    pub(super) fn has(&self, at: usize) -> bool {
+        self.last.get(at).is_some_and(|last| *last != 0)
+    }
+
+    /// Whether all observers look at nothing but what the instructions that they chose read.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.chosen.iter().all(|chosen| chosen.is_narrow)
     }
 
     /// The last of the first `observers` that chose an instruction.
@@ -107,7 +123,7 @@ impl Image {
     pub(crate) fn observed(&self, chosen: Chosen) -> Image {
         let mut observed = self.observed.clone();
         if observed.chosen.is_empty() {
-            observed.handlers = self.uops.iter().map(|u| u.run).collect();
+            observed.own = self.uops.iter().map(|u| u.run).collect();
         }
         observed.chosen.push(chosen);
         self.with(observed)
@@ -128,10 +144,16 @@ impl Image {
         observed.last = (0..self.len()).map(last).collect();
         let has = |at: usize| observed.last[at] != 0;
         let mut copy = self.replaced(Handlers::all(observe), has);
+        observed.handlers = observed.own.clone();
         copy.observed = observed;
         // Observers look at registers whenever they want.
         copy.cleared = live::all(self.uniform, self.registers);
         copy
+    }
+
+    /// The own handlers of an observed instruction.
+    pub(super) fn own(&self, at: u32) -> Handlers {
+        self.observed.own[at as usize]
     }
 
     /// What an observer noted of the program.
@@ -196,6 +218,9 @@ impl<'s, 'e> Step<'s, 'e> {
     /// Executes it.
     #[inline]
     pub fn execute(&mut self) -> Flow {
+        if self.left == 0 {
+            return itself(self.w, self.env, self.u, self.exec);
+        }
         down(self.w, self.env, self.u, self.exec, self.left)
     }
 
@@ -222,6 +247,7 @@ fn observe(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
 }
 
 /// Lets the last of the first `left` observers execute an instruction that it chose. If there is none, the instruction is executed.
+#[inline(always)]
 fn down(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, left: usize) -> Flow {
     if left > 0
         && let Some(number) = env.image.observed.last(u.at, left)
@@ -231,6 +257,12 @@ fn down(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32, left: usize) -> Flo
         env.observers[number] = Some(observer);
         return flow;
     }
+    itself(w, env, u, exec)
+}
+
+/// Executes an instruction that all observers have seen.
+#[inline(always)]
+fn itself(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
     let handlers = env.image.observed.handlers[u.at as usize];
     // SAFETY: these are the handlers that the micro-op was lowered with. One is chosen as the interpreter does it, and `Step`, which has
     // private fields, only passes on what the interpreter gave to `observe`.

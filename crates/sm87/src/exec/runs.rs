@@ -79,9 +79,11 @@ pub(crate) fn parted(runs: &[Run], apart: impl Fn(usize) -> bool) -> Vec<Run> {
     out
 }
 
-/// A piece: its code, and the number of its instructions.
+/// A piece: its code, its first instruction, and the number of its instructions.
+#[derive(Clone, Copy)]
 pub(crate) struct Piece {
     pub code: sm87_native::Piece,
+    pub at: u32,
     pub length: u32,
 }
 

@@ -8,15 +8,28 @@
 //! [windows](super::windows), and otherwise the pieces and the loads are executed one by one.
 #![allow(unsafe_code)]
 
+use super::env::Env;
 use super::image::{Image, Translated};
 use super::live::Rows;
 use super::record::Recorder;
 use super::runs::{self, Offsets, Piece, Run, Step};
 use super::stretches::{self, ALL, MOST};
+use super::uop::{Flow, Handlers, Uop};
+use super::warp::Warp;
+use once_cell::race::OnceBox;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The fewest instructions of a piece.
 const LEAST: usize = 2;
+
+/// Translates a program for the host if so many instructions of it were executed, unless that was done.
+pub(super) fn if_worth(image: &Image, after: u64) {
+    if image.executed.load(Ordering::Relaxed) >= after {
+        ensure(image);
+    }
+}
 
 /// Translates a program for the host, unless that was done.
 pub(super) fn ensure(image: &Image) {
@@ -34,14 +47,53 @@ fn translate(image: &Image) -> Option<Translated> {
     let loading = stretches::find(image, &live, &found, &mut builder);
     // Some systems allow no memory with code. The interpreter does not need it.
     let code = builder.finish().ok().filter(|_| !found.is_empty() || !loading.is_empty())?;
-    let mut runs = runs(&image.runs, &found);
     let mut codes = code.pieces().into_iter();
     // In this order, the iterator of codes loses none when the pieces end.
-    let piece = |(at, code): (&Range<usize>, _)| Piece { code, length: at.len() as u32 };
-    let pieces = found.iter().zip(codes.by_ref()).map(piece).collect();
+    let piece = |(at, code): (&Range<usize>, _)| Piece { code, at: at.start as u32, length: at.len() as u32 };
+    let pieces: Vec<_> = found.iter().zip(codes.by_ref()).map(piece).collect();
+    let mut runs = runs(&image.runs, &pieces);
     let mut uops = image.uops.clone();
     let stretches = loading.made(host, codes, &mut runs, &mut uops);
-    Some(Translated { runs, pieces, stretches, uops, code })
+    Some(Translated { runs, pieces, stretches, uops, code: Arc::new(code) })
+}
+
+/// Gives the translation of a program to a copy in which observers have chosen instructions, if they let it have one. The copy gets the pieces of
+/// which they chose none but the first instruction, and executes such a piece in the place of that instruction.
+pub(super) fn share(image: &Image, copy: &mut Image) {
+    let Some(by) = image.translated().filter(|_| copy.observed.is_narrow()) else { return };
+    let starts = |at: usize| copy.observed.has(at) && copy.guard(at as u32).is_always_true();
+    let serves = |piece: &&Piece| {
+        let (first, end) = (piece.at as usize, (piece.at + piece.length) as usize);
+        (!copy.observed.has(first) || starts(first)) && !(first + 1..end).any(|at| copy.observed.has(at))
+    };
+    let pieces: Vec<_> = by.pieces.iter().filter(serves).copied().collect();
+    let mut runs = runs(&copy.runs, &pieces);
+    let observed: Vec<_> = pieces.iter().map(|piece| piece.at as usize).filter(|&at| starts(at)).collect();
+    for first in observed {
+        (runs[first].step, copy.observed.handlers[first]) = (Step::Simple, Handlers::all(execute));
+    }
+    let by = Translated { runs, pieces, stretches: Vec::new(), uops: copy.uops.clone(), code: by.code.clone() };
+    copy.translated = OnceBox::with_value(Box::new(Some(by)));
+}
+
+/// Executes the piece that begins with an observed instruction, or that instruction alone if other lanes wait inside of the piece.
+///
+/// # Safety
+/// As for all handlers. Code is only made if the host has the instruction set of [`super::host`].
+unsafe fn execute(w: &mut Warp, env: &mut Env<'_>, u: &Uop, exec: u32) -> Flow {
+    let at = u.at as usize;
+    let piece = env.image.translated().map(|by| by.pieces[by.runs[at].offsets.piece()]);
+    // SAFETY: the conditions are those of this function, and `share` gave such handlers to the first instructions of pieces alone.
+    unsafe {
+        let Some(piece) = piece.filter(|piece| piece.length <= w.switch_at.saturating_sub(u.at)) else {
+            return env.image.own(u.at).of(exec)(w, env, u, exec);
+        };
+        let idle = piece.code.execute(w.own(), w.constants(), w.preds.as_mut_ptr(), exec);
+        let executed = &mut env.counts.stats.thread_instructions;
+        *executed = executed.wrapping_sub(idle.into());
+        env.outcome.together = piece.length - 1;
+    }
+    Flow::Together
 }
 
 /// Makes the code of a piece, or of its halves if the host has not enough registers for it.
@@ -97,12 +149,12 @@ fn pieces(image: &Image) -> Vec<Range<usize>> {
 }
 
 /// The runs of a program, with its pieces. Instructions of pieces are not part of other loops.
-fn runs(runs: &[Run], pieces: &[Range<usize>]) -> Vec<Run> {
+fn runs(runs: &[Run], pieces: &[Piece]) -> Vec<Run> {
     let mut inside = vec![false; runs.len()];
-    pieces.iter().for_each(|piece| inside[piece.clone()].fill(true));
+    pieces.iter().for_each(|piece| inside[piece.at as usize..][..piece.length as usize].fill(true));
     let mut out = runs::parted(runs, |at| inside[at]);
     for (n, piece) in pieces.iter().enumerate() {
-        let first = &mut out[piece.start];
+        let first = &mut out[piece.at as usize];
         (first.step, first.offsets) = (Step::Piece, Offsets::of_piece(n));
     }
     out

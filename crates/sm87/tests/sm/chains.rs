@@ -306,7 +306,7 @@ pub struct Nothing;
 
 impl Observer for Nothing {
     fn choose(&self, _: &Image, _: &mut Fetch<'_>) -> Chosen {
-        Chosen { which: Vec::new(), notes: Arc::new(()) }
+        Chosen { which: Vec::new(), is_narrow: false, notes: Arc::new(()) }
     }
 
     fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {

@@ -2,6 +2,7 @@
 
 use crate::chains::Nothing;
 use crate::kernel;
+use crate::stretches::Chooses;
 use crate::support::{Arg, Gpu};
 use crate::support::{EXIT, program};
 use proptest::prelude::*;
@@ -343,6 +344,7 @@ proptest! {
     fn warps_between_barriers_do_what_one_slice_after_another_does(
         (block, body) in prop::sample::select(vec![32u64, 96, 128, 100, 256])
             .prop_flat_map(|block| (Just(block), prop::collection::vec(does(block.next_multiple_of(32)), 1..9))),
+        bits in (any::<u64>(), any::<u64>()).prop_map(|(a, b)| a & b),
     ) {
         let outcome = |body: &[Does], observers: &[&dyn Observer], translated_after: u64| {
             let mut gpu = Gpu { threads: 1, ..Gpu::default() };
@@ -355,6 +357,7 @@ proptest! {
         let (wanted, found) = (outcome(&body, &[&Nothing], u64::MAX), outcome(&body, &[], u64::MAX));
         prop_assert_eq!(&found, &wanted);
         prop_assert_eq!(&outcome(&body, &[], 0), &wanted);
+        prop_assert_eq!(&outcome(&body, &[&Chooses::by(bits)], 0), &wanted);
         // The same places, named in the other way. What is said of a fault has the word of the instruction.
         let others: Vec<Does> = body.iter().map(|does| does.with_the_other_place()).collect();
         let (stats, stored) = outcome(&others, &[], u64::MAX);

@@ -4,7 +4,10 @@
 use crate::chains::{ACROSS, COPIED, Lie, byte, lie, turns, word};
 use crate::support::{Arg, BASE, EXIT, Gpu, Kernel, program};
 use proptest::prelude::*;
-use sm87::run;
+use sm87::observe::{Chosen, CtaObserver, Fetch, Flow, Image, Observer, Step};
+use sm87::{Launch, run_observed};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use tegra_mm::Extent;
 
 /// The bytes of shared memory.
@@ -169,8 +172,47 @@ struct Case {
     inside: bool,
 }
 
+/// An observer that chooses an instruction if its bit is set, and counts what it sees of each.
+pub struct Chooses {
+    bits: u64,
+    seen: Mutex<BTreeMap<u32, u64>>,
+}
+
+impl Chooses {
+    /// The bits are used again after 64 instructions.
+    pub fn by(bits: u64) -> Chooses {
+        Chooses { bits, seen: Mutex::default() }
+    }
+}
+
+impl Observer for Chooses {
+    fn choose(&self, image: &Image, _: &mut Fetch<'_>) -> Chosen {
+        let which = (0..image.len()).map(|at| self.bits >> (at % 64) & 1 == 1).collect();
+        Chosen { which, is_narrow: true, notes: Arc::new(()) }
+    }
+
+    fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
+        Box::new(self)
+    }
+
+    fn ends(&self, _: u64) {}
+}
+
+impl CtaObserver for &Chooses {
+    fn begins(&mut self, _: u32) {}
+
+    fn step(&mut self, step: &mut Step<'_, '_>) -> Flow {
+        *self.seen.lock().unwrap().entry(step.uop().at()).or_default() += 1 + (u64::from(step.exec()) << 20);
+        step.execute()
+    }
+}
+
 /// What the program does: the counts of instructions, or the fault, and what lanes have stored.
-fn outcome(body: &[Does], case: &Case, after: u64) -> (Result<[u64; 2], String>, Vec<u32>) {
+type Outcome = (Result<[u64; 2], String>, Vec<u32>);
+
+/// What the program does if it is translated at once, or never, and what observers see that choose instructions by these bits.
+fn outcome(body: &[Does], case: &Case, after: u64, chosen: &[u64]) -> (Outcome, Vec<BTreeMap<u32, u64>>) {
+    let observers: Vec<_> = chosen.iter().map(|&bits| Chooses::by(bits)).collect();
     let mut gpu = Gpu { threads: 1, ..Gpu::default() };
     let (half, from) = (COPIED / 2, BASE + (7 << 32) + case.low);
     let memory = gpu.upload(&(0..COPIED as usize).map(byte).collect::<Vec<u8>>());
@@ -191,8 +233,11 @@ fn outcome(body: &[Does], case: &Case, after: u64) -> (Result<[u64; 2], String>,
     let kernel = in_turns(body, case.lies.len() as u64, case.away, after > 0);
     let mut launch = gpu.launch(&kernel, [2, 1, 1], [case.threads, 1, 1], &[Arg::Ptr(&table), Arg::Ptr(&out)]);
     launch.limits.translated_after = after;
-    let found = run(&launch).map(|stats| [stats.warp_instructions, stats.thread_instructions]);
-    (found.map_err(|stopped| format!("{stopped:?}")), out.read(8 * case.threads.max(32) as usize))
+    let all: Vec<_> = observers.iter().map(|observer| observer as &dyn Observer).collect();
+    let found = run_observed(&launch, &all).map(|stats| [stats.warp_instructions, stats.thread_instructions]);
+    let stored = out.read(8 * case.threads.max(32) as usize);
+    let seen = observers.into_iter().map(|observer| observer.seen.into_inner().unwrap()).collect();
+    ((found.map_err(|stopped| format!("{stopped:?}")), stored), seen)
 }
 
 proptest! {
@@ -208,9 +253,16 @@ proptest! {
         away in prop_oneof![2 => Just([(0, 0); 2]), 1 => prop::array::uniform2((0..32u64, 0..32u64))],
         low in prop_oneof![Just(0u64), Just((1 << 32) - COPIED / 2)],
         inside in prop::bool::weighted(0.6),
+        // Mostly an observer chooses few instructions, so that there are pieces of which it has chosen none but the first.
+        chosen in prop_oneof![
+            2 => Just(Vec::new()),
+            1 => prop::collection::vec((any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(a, b, c)| a & b & c), 1..3),
+        ],
     ) {
         let case = Case { lies, shared, far, threads, away, low, inside };
-        prop_assert_eq!(outcome(&body, &case, 0), outcome(&body, &case, u64::MAX));
+        let found = outcome(&body, &case, 0, &chosen);
+        prop_assert_eq!(&found, &outcome(&body, &case, u64::MAX, &chosen));
+        prop_assert_eq!(found.0, outcome(&body, &case, 0, &[]).0, "observers change nothing");
     }
 }
 
@@ -238,8 +290,8 @@ fn lanes_at_the_ends_of_memories_load_what_is_there_or_fail() {
                 let case = Case { lies, shared: vec![line], far: None, threads: 32, away, low: 0, inside: false };
                 let body = loads(words, bank, scaled);
                 assert_eq!(
-                    outcome(&body, &case, 0),
-                    outcome(&body, &case, u64::MAX),
+                    outcome(&body, &case, 0, &[]),
+                    outcome(&body, &case, u64::MAX, &[]),
                     "{bank} {words} {n} {before} {away:?}"
                 );
             }
@@ -255,8 +307,8 @@ fn a_whole_warp_loads_its_words_behind_a_part_of_another() {
         // The second warp has the addresses of the next turn.
         let (lies, shared) = (vec![Lie::Row(64, 1); 3], vec![Lie::Row(64, 1); 4]);
         let case = Case { lies, shared, far: None, threads: 64, away, low: 0, inside: false };
-        let (found, wanted) = (outcome(&body, &case, 0), outcome(&body, &case, u64::MAX));
-        assert!(wanted.0.is_ok(), "{wanted:?}");
+        let (found, wanted) = (outcome(&body, &case, 0, &[]), outcome(&body, &case, u64::MAX, &[]));
+        assert!(wanted.0.0.is_ok(), "{wanted:?}");
         assert_eq!(found, wanted, "{away:?}");
     }
 }

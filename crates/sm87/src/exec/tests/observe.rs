@@ -49,7 +49,7 @@ struct Counts {
 impl Observer for Counts {
     fn choose(&self, _: &Image, _: &mut Fetch<'_>) -> Chosen {
         self.programs.fetch_add(1, Ordering::Relaxed);
-        Chosen { which: vec![true], notes: Arc::new(7u8) }
+        Chosen { which: vec![true], is_narrow: false, notes: Arc::new(7u8) }
     }
 
     fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
