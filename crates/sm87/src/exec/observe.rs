@@ -23,6 +23,11 @@ pub trait Observer: Sync {
     /// Whoever observes one CTA after another of the launch, on one host thread.
     fn ctas<'a>(&'a self, launch: &Launch, image: &Image) -> Box<dyn CtaObserver + 'a>;
 
+    /// The most instructions that a CTA executes before another one has its turn.
+    fn longest_turn(&self) -> u64 {
+        u64::MAX
+    }
+
     /// The launch has ended. If its program keeps time, `shown` is what its clocks showed then, in nanoseconds, and otherwise 0.
     fn ends(&self, shown: u64);
 }

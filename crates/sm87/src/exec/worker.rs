@@ -125,6 +125,8 @@ impl<'g> Worker<'g> {
     }
 
     fn turns(&mut self, share: u64, turn: u64) {
+        let observers = self.grid.launched.observers.iter();
+        let turn = observers.map(|observer| observer.longest_turn()).fold(turn, u64::min);
         while share == u64::MAX || self.stats().warp_instructions < share {
             let Some(mut resident) = self.next() else { return };
             let Resident { cta, first_turn, .. } = *resident;
