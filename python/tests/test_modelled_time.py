@@ -10,8 +10,8 @@ MODEL = {"TEGRARM_BACKEND": "sim", "TEGRARM_SIM_CLOCK": "model", "CACHELEVEL": "
 NV, TEGRA = "TEGRA+NV:CUDA", "TEGRA:NVRTC"
 PEAK = 2048 * 2 * 1.3e9  # operations on floats in a second: 2048 lanes of the AGX Orin at 1.3 GHz
 # Bytes in a second, and the share that a large sum reaches at least. In its mode of 15 W the AGX Orin has memory of 2133 MHz, and six SMs
-# at 408 MHz have too few loads under way for all of it.
-BANDWIDTH = {"agx-orin": (204.8e9, 0.8), "orin-nano": (68e9, 0.8), "agx-orin MODE_15W": (2133e6 * 2 * 32, 0.7)}
+# at 408 MHz have too few loads under way for all of it: each waits a microsecond.
+BANDWIDTH = {"agx-orin": (204.8e9, 0.8), "orin-nano": (68e9, 0.8), "agx-orin MODE_15W": (2133e6 * 2 * 32, 0.55)}
 OPEN = """
 import json
 import numpy as np
@@ -71,7 +71,7 @@ def test_a_product_that_is_not_optimised_is_slower(python):
 
 def test_a_large_product_reaches_a_part_of_the_peak_and_never_passes_it(python):
     (seconds,), = told(python, "print(json.dumps(product(1024)))")
-    assert 0.25 * PEAK < 2 * 1024**3 / seconds <= PEAK, f"{2 * 1024**3 / seconds / PEAK} of the peak"
+    assert 0.2 * PEAK < 2 * 1024**3 / seconds <= PEAK, f"{2 * 1024**3 / seconds / PEAK} of the peak"
 
 
 @pytest.mark.parametrize("chip", BANDWIDTH)

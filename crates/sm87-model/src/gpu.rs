@@ -4,9 +4,8 @@ use super::l2::{L2, Shared};
 use super::machine::{DRAM_ALL, DRAM_READS, Estimate, Machine, Unit};
 use super::memory::{self, Cache, Touch, Touching, Way};
 use super::table::{self, FILL, SCHEDULERS, SLICE};
-use super::traffic::Traffic;
 use sm87::Launch;
-use sm87::isa::memory::{Shape, Space};
+use sm87::isa::memory::{Scope, Shape, Space};
 use std::sync::Arc;
 use tegrarm_lock::Mutex;
 
@@ -16,12 +15,18 @@ const LEAST_L1: u32 = 28 << 10;
 /// The nanoseconds of a second.
 const NANOSECONDS: u128 = 1_000_000_000;
 
+/// Parts of a byte, because an SM's share of the L2 cache is a few bytes in a cycle.
+const PARTS: u64 = 1 << 10;
+/// What an SM takes from the L2 cache in a cycle if no other one wants anything, in these parts.
+pub(super) const WHOLE_FILL: u64 = FILL * PARTS;
+
 /// For how many cycles the units are busy, with the instructions of each scheduler.
 pub(super) type Busy = [[u64; Unit::ALL.len()]; SCHEDULERS];
 
-/// A place for CTAs on an SM: when it is free again, and the bytes that its CTAs have asked the L2 cache for.
+/// A place for CTAs on an SM: whether one is there, when it is free again, and the bytes that its CTAs have asked the L2 cache for.
 #[derive(Clone, Copy, Default)]
 struct Place {
+    taken: bool,
     free: u64,
     asked: u64,
 }
@@ -30,9 +35,8 @@ struct Place {
 #[derive(Default)]
 struct Sm {
     busy: Busy,
-    /// The places for CTAs, and the one of the CTA that runs.
+    /// The places for CTAs.
     places: Vec<Place>,
-    place: usize,
     /// The warps that began on it.
     warps: usize,
     l1: Option<Cache>,
@@ -48,6 +52,8 @@ pub(crate) struct Gpu {
     warps: u32,
     /// The SMs that have a CTA.
     active: u64,
+    /// Whether no SM has two CTAs at the same time.
+    alone: bool,
 }
 
 /// How many CTAs of a launch an SM holds at once, and why not more.
@@ -82,11 +88,14 @@ impl Occupancy {
     }
 }
 
-/// Combines two times of which each is needed and which overlap. The result is a little more than the longer one if they are
-/// about equal, because they do not overlap perfectly.
-fn overlapped(a: f64, b: f64) -> f64 {
-    let (a, b) = (a * a, b * b);
-    (a * a + b * b).sqrt().sqrt()
+/// The exponent with which times are added that overlap. It is set by the published rows of sums and offsets
+/// (python/tegrarm/validate/data/published.json).
+const OVERLAP: f64 = 2.5;
+
+/// Combines times of which each is needed and which overlap. The result is more than the longest one if others are about as long, because they
+/// do not overlap perfectly.
+fn overlapped(times: impl IntoIterator<Item = u64>) -> f64 {
+    times.into_iter().map(|time| (time as f64).powf(OVERLAP)).sum::<f64>().powf(1.0 / OVERLAP)
 }
 
 /// A quotient as a number of whole cycles.
@@ -105,36 +114,44 @@ impl Gpu {
         let active = ctas.min(launch.sm_count.into()).max(1);
         let together = ctas.min(active * u64::from(resident));
         let l2 = L2::new(machine.l2_bytes, together);
-        let shared = Shared { l2, l2_bytes: 0, dram_bytes: 0, dram_reads: 0 };
-        Gpu { machine, sms, shared, l1_bytes: (table::L1 - used).max(LEAST_L1), resident, warps, active }
+        let shared = Shared::new(l2, machine.hz);
+        Gpu {
+            machine,
+            sms,
+            shared,
+            l1_bytes: (table::L1 - used).max(LEAST_L1),
+            resident,
+            warps,
+            active,
+            alone: together <= active,
+        }
     }
 
-    /// What a CTA can read of the DRAM if all SMs read as much.
-    pub(super) fn traffic(&self) -> Traffic {
-        let (hz, share) = (self.machine.hz, self.machine.part_of_dram(DRAM_READS) / self.active);
-        Traffic::new(share.min(FILL.saturating_mul(hz)), hz)
+    /// What an SM gets of the L2 cache in a cycle if all SMs want as much, in parts of a byte.
+    pub(super) fn fill(&self) -> u64 {
+        (SLICE * PARTS * u64::from(self.machine.l2_slices) / self.active).min(WHOLE_FILL)
     }
 
-    /// The scheduler of the first warp of a CTA that begins on an SM, and what its place has asked the L2 cache for. A CTA gets the
-    /// place that is free first.
-    pub(super) fn begin(&mut self, sm: u32) -> (usize, u64) {
+    /// The scheduler of the first warp of a CTA that begins on an SM, its place, and what that has asked the L2 cache for. A CTA gets the place
+    /// that is free first.
+    pub(super) fn begin(&mut self, sm: u32) -> (usize, usize, u64) {
         let (warps, resident) = (self.warps as usize, self.resident as usize);
-        let Some(sm) = self.sms.get_mut(sm as usize) else { return (0, 0) };
+        let Some(sm) = self.sms.get_mut(sm as usize) else { return Default::default() };
         if sm.places.len() < resident {
             sm.places.push(Place::default());
-            sm.place = sm.places.len() - 1;
-        } else {
-            sm.place = (0..resident).min_by_key(|&place| sm.places[place].free).unwrap_or(0);
         }
+        let first = |&place: &usize| (sm.places[place].taken, sm.places[place].free);
+        let place = (0..sm.places.len()).min_by_key(first).unwrap_or(0);
+        sm.places[place].taken = true;
         sm.warps += warps;
-        (sm.warps - warps, sm.places[sm.place].asked)
+        (sm.warps - warps, place, sm.places[place].asked)
     }
 
     /// Adds a CTA that took `latency` cycles by itself, and whose place has asked for so many bytes now.
-    pub(super) fn end(&mut self, sm: u32, (latency, asked): (u64, u64), busy: &Busy) {
+    pub(super) fn end(&mut self, sm: u32, place: usize, (latency, asked): (u64, u64), busy: &Busy) {
         let Some(sm) = self.sms.get_mut(sm as usize) else { return };
-        if let Some(place) = sm.places.get_mut(sm.place) {
-            *place = Place { free: place.free + latency, asked };
+        if let Some(place) = sm.places.get_mut(place) {
+            *place = Place { taken: false, free: place.free + latency, asked };
         }
         for (sum, more) in sm.busy.iter_mut().flatten().zip(busy.iter().flatten()) {
             *sum += more;
@@ -153,13 +170,13 @@ impl Gpu {
     pub(crate) fn estimate(&self, shown_ns: u64) -> Estimate {
         let machine = &self.machine;
         let dram = self.dram(self.shared.dram_bytes, DRAM_ALL).max(self.dram(self.shared.dram_reads, DRAM_READS));
-        let l2 = cycles(self.shared.l2_bytes, SLICE * u64::from(machine.l2_slices));
+        let l2 = self.shared.slices().div_ceil(u64::from(machine.l2_slices.max(1)));
         let behind = if dram >= l2 { (Unit::Dram, dram) } else { (Unit::L2, l2) };
         let (time, of_sm) = self.busiest();
         let shown = (u128::from(shown_ns) * u128::from(machine.hz)).div_ceil(NANOSECONDS) as u64;
-        // A CTA that is alone on its SM has no other to overlap with, and what it waits for is in its time already.
-        let together = if self.resident > 1 { overlapped(time, behind.1 as f64) } else { time.max(behind.1 as f64) };
-        let total = (together.ceil() as u64).max(shown);
+        // While a CTA that is alone on its SM waits for the DRAM, nobody else works there.
+        let together = if self.alone { time.max(l2) + dram } else { overlapped([time, dram, l2]).ceil() as u64 };
+        let total = together.max(shown);
         let bound = if behind.1 > of_sm.1 { behind.0 } else { of_sm.0 };
         let ns = (u128::from(total) * NANOSECONDS).div_ceil(u128::from(machine.hz.max(1))) as u64;
         Estimate { cycles: total, ns, bound, dram_bytes: self.shared.dram_bytes }
@@ -167,12 +184,12 @@ impl Gpu {
 
     /// The time of the SMs with the most work, and what limits the slowest one. It is their mean: the CTA that is executed first reads
     /// from the DRAM what the others find in the cache, and on a board all of them wait for it.
-    fn busiest(&self) -> (f64, (Unit, u64)) {
+    fn busiest(&self) -> (u64, (Unit, u64)) {
         let most = self.sms.iter().map(Sm::issued).max().unwrap_or(0);
         let times: Vec<_> = self.sms.iter().filter(|sm| sm.issued() * 20 >= most * 19).map(Sm::time).collect();
         let mean = times.iter().map(|time| time.0).sum::<f64>() / times.len().max(1) as f64;
         let slowest = times.iter().fold((0.0, (Unit::Latency, 0)), |a, &b| if b.0 > a.0 { b } else { a });
-        (mean, slowest.1)
+        (mean.ceil() as u64, slowest.1)
     }
 
     /// The cycles in which the DRAM moves so many bytes, if kernels get `part` thousandths of its bandwidth.
@@ -182,28 +199,45 @@ impl Gpu {
     }
 }
 
+/// The units of whose lanes single-precision arithmetic takes a part: it has twice as many lanes as each of them. On a board FFMA beside IADD or IMAD
+/// takes as long as one after the other (published rows of pairs of instructions).
+const SHARED_LANES: [Unit; 2] = [Unit::Integer, Unit::Multiply];
+
+/// For how many cycles a unit of an SM is busy, if so many parts of a byte come from the L2 cache in a cycle.
+fn time_of(busy: &Busy, unit: Unit, fill: u64) -> u64 {
+    let of = |unit: Unit| busy.iter().map(move |scheduler| scheduler[unit as usize]);
+    match unit {
+        // All schedulers share these.
+        Unit::LoadStore => of(unit).sum(),
+        Unit::L1Fill => cycles(of(unit).sum::<u64>() * PARTS, fill),
+        _ if SHARED_LANES.contains(&unit) => of(unit).zip(of(Unit::Single)).map(|(a, b)| a + b).max().unwrap_or(0),
+        _ => of(unit).max().unwrap_or(0),
+    }
+}
+
+/// The unit of an SM that is busy for longest, and for how many cycles.
+pub(super) fn busiest(busy: &Busy, fill: u64) -> (Unit, u64) {
+    let units = Unit::ALL.into_iter().map(|unit| (unit, time_of(busy, unit, fill)));
+    units.fold((Unit::Issue, 0), |a, b| if b.1 > a.1 { b } else { a })
+}
+
 impl Sm {
     /// The instructions that it has issued.
     fn issued(&self) -> u64 {
         self.busy.iter().map(|scheduler| scheduler[Unit::Issue as usize]).sum()
     }
 
-    /// The time of its CTAs, and what limits it with the time of that alone.
+    /// The time of its CTAs, and what limits it with the time of that alone. If it has one CTA at a time, the phases of that have waited for the
+    /// units already.
     fn time(&self) -> (f64, (Unit, u64)) {
         let latency = self.places.iter().map(|place| place.free).max().unwrap_or(0);
-        let of = |unit: Unit| {
-            let parts = self.busy.iter().map(|scheduler| scheduler[unit as usize]);
-            match unit {
-                // All schedulers share these.
-                Unit::LoadStore => parts.sum(),
-                Unit::L1Fill => cycles(parts.sum(), FILL),
-                _ => parts.max().unwrap_or(0),
-            }
-        };
-        let units = Unit::ALL.into_iter().map(|unit| (unit, of(unit)));
-        let busiest = units.fold((Unit::Issue, 0), |a, b| if b.1 > a.1 { b } else { a });
-        let bound = if latency > busiest.1 { (Unit::Latency, latency) } else { busiest };
-        (overlapped(latency as f64, busiest.1 as f64), bound)
+        let busiest = busiest(&self.busy, WHOLE_FILL);
+        // The phases of a CTA last as long as its busiest unit needs. So if both are about equal, the unit is the cause.
+        let bound = if latency * 9 > busiest.1 * 10 { (Unit::Latency, latency) } else { busiest };
+        if self.places.len() <= 1 {
+            return (latency.max(busiest.1) as f64, bound);
+        }
+        (overlapped([latency, busiest.1]), bound)
     }
 }
 
@@ -246,19 +280,22 @@ impl Behind {
         }
     }
 
-    /// Accesses to lines of global memory, whose result takes `near` cycles if the L1 cache has them.
+    /// Accesses to lines of global memory, whose result takes `near` cycles if the L1 cache has them. The lanes want `wanted` bytes.
     #[inline(always)]
-    pub fn global(&mut self, touching: Touching<'_>, (shape, near): (&Shape, u16)) -> Touch {
+    pub fn global(&mut self, touching: Touching<'_>, (shape, near): (&Shape, u16), wanted: u64) -> Touch {
         self.moved = 0;
         if touching.is_empty() {
             return Touch::default();
         }
         let copies = shape.space == Space::Copy;
-        let way = Way { writes: shape.writes && !copies, passes_l1: shape.strong, near };
+        let way = Way { writes: shape.writes && !copies, passes_l1: shape.scope > Some(Scope::Sm), near };
         let (sm, asked) = (self.sm, self.asked);
         let Some((behind, l1)) = self.gpu().and_then(|gpu| gpu.memory(sm)) else { return Touch::default() };
         let before = behind.dram_bytes;
         let touch = memory::global(behind, l1, touching, way, asked);
+        if way.writes {
+            behind.wrote(touching.sectors(), wanted);
+        }
         self.moved = behind.dram_bytes - before;
         self.asked += touch.filled;
         touch
@@ -275,9 +312,8 @@ impl Drop for Behind {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_sm_is_full_when_one_of_its_rooms_is() {
-        let launch = |threads: u32, registers: u32, shared_bytes: u32| Launch {
+    fn launch(threads: u32, registers: u32, shared_bytes: u32) -> Launch {
+        Launch {
             table: Default::default(),
             code: 0,
             grid: [1; 3],
@@ -296,7 +332,11 @@ mod tests {
             veid: 0,
             begun: 0,
             limits: Default::default(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_sm_is_full_when_one_of_its_rooms_is() {
         let of = |launch: &Launch| (Occupancy::of(launch).ctas, Occupancy::of(launch).limit);
         assert_eq!(of(&launch(32, 16, 0)), (16, "blocks"));
         assert_eq!(of(&launch(256, 16, 0)), (6, "warps"));
@@ -304,5 +344,36 @@ mod tests {
         assert_eq!(of(&launch(256, 16, 40 << 10)), (4, "shared memory"));
         assert_eq!(of(&Launch { sequential: true, ..launch(32, 16, 0) }), (1, "one block after another"));
         assert_eq!(Occupancy::of(&launch(256, 128, 0)).warps, 16);
+    }
+
+    const ORIN: Machine =
+        Machine { hz: 1_300_000_000, dram_bytes_per_second: 204_800_000_000, l2_bytes: 4 << 20, l2_slices: 8 };
+
+    #[test]
+    fn ctas_that_take_turns_keep_their_places() {
+        let mut gpu = Gpu::new(ORIN, &Launch { grid: [64, 1, 1], ..launch(256, 128, 0) });
+        assert_eq!([gpu.begin(0), gpu.begin(0)], [(0, 0, 0), (8, 1, 0)], "two at the same time");
+        gpu.end(0, 1, (50, 300), &Busy::default());
+        assert_eq!(gpu.begin(0), (16, 1, 300), "the first one is still there");
+        gpu.end(0, 0, (70, 200), &Busy::default());
+        gpu.end(0, 1, (30, 600), &Busy::default());
+        assert_eq!(gpu.begin(0), (24, 0, 200), "its place is free first");
+        assert_eq!(gpu.sms[0].places.iter().map(|place| place.free).collect::<Vec<_>>(), [70, 80]);
+    }
+
+    #[test]
+    fn units_share_lanes_and_times_overlap() {
+        let mut busy = Busy::default();
+        let mut add = |scheduler: usize, unit: Unit, cycles| busy[scheduler][unit as usize] += cycles;
+        (0..SCHEDULERS).for_each(|scheduler| add(scheduler, Unit::LoadStore, 30));
+        add(1, Unit::Single, 70);
+        add(1, Unit::Integer, 60);
+        add(2, Unit::L1Fill, 4096);
+        let of = |unit| time_of(&busy, unit, WHOLE_FILL);
+        let units = [Unit::LoadStore, Unit::Single, Unit::Integer, Unit::Multiply, Unit::L1Fill].map(of);
+        assert_eq!(units, [120, 70, 130, 70, 64], "single precision is on the lanes of both");
+        assert_eq!(busiest(&busy, WHOLE_FILL), (Unit::Integer, 130));
+        assert_eq!(busiest(&busy, WHOLE_FILL / 4), (Unit::L1Fill, 256));
+        assert!((overlapped([100, 100]) - 131.95).abs() < 0.01 && overlapped([100, 10]) < 100.2);
     }
 }

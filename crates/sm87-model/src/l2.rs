@@ -5,7 +5,7 @@
 //! accesses with the same clock are taken for simultaneous. A line is there as long as less than the size of the cache has come from
 //! the DRAM since it was used.
 
-use super::table::{DRAM, L2_HIT, SECTOR};
+use super::table::{DRAM_NS, L2_HIT, L2_PART, L2_WRITE, SECTOR, SLICE};
 
 /// The lines that are remembered, in each of two generations: 128 MiB of memory. A line that is older is in no cache.
 const LINES: usize = 1 << 20;
@@ -146,22 +146,44 @@ pub(super) struct Shared {
     pub l2: L2,
     /// The bytes that were asked of the L2 cache.
     pub l2_bytes: u64,
+    /// The sectors that it was given, and how many of them are not whole.
+    written: u64,
+    parts: u64,
     /// What the DRAM moves, and how much of it is read.
     pub dram_bytes: u64,
     pub dram_reads: u64,
+    /// The cycles until what is read from the DRAM is there.
+    pub dram_latency: u32,
 }
 
 impl Shared {
-    /// Reads or changes sectors of a line. Returns the latency, and the bytes that are read from the DRAM. A sector that is changed goes
-    /// back to the DRAM once.
+    /// Nothing was asked for yet. `hz` is the clock of the GPU.
+    pub(super) fn new(l2: L2, hz: u64) -> Shared {
+        let further = u128::from(DRAM_NS) * u128::from(hz) / 1_000_000_000;
+        let dram_latency = L2_HIT + u32::try_from(further).unwrap_or(u32::MAX / 2);
+        Shared { l2, l2_bytes: 0, written: 0, parts: 0, dram_bytes: 0, dram_reads: 0, dram_latency }
+    }
+
+    /// A store has changed so many sectors, with so many bytes in all.
+    pub(super) fn wrote(&mut self, sectors: u64, bytes: u64) {
+        self.written += sectors;
+        self.parts += sectors - sectors.min(bytes / SECTOR);
+    }
+
+    /// For how many cycles one slice would be busy with all that was asked of the cache.
+    pub(super) fn slices(&self) -> u64 {
+        let read = self.l2_bytes.saturating_sub(self.written * SECTOR);
+        read.div_ceil(SLICE) + self.written * L2_WRITE + self.parts * L2_PART / 10
+    }
+
+    /// Reads or changes sectors of a line. Returns the latency. A sector that is changed goes back to the DRAM once.
     #[inline(never)]
-    pub(super) fn touch(&mut self, line: u64, sectors: Sectors, writes: bool, clock: u64) -> (u32, u64) {
+    pub(super) fn touch(&mut self, line: u64, sectors: Sectors, writes: bool, clock: u64) -> u32 {
         self.l2_bytes += bytes(sectors);
         let found = self.l2.touch(line, sectors, writes, (clock, self.dram_bytes, self.l2_bytes));
         self.dram_bytes += bytes(sectors & !if writes { found.changed } else { found.here });
-        let missed = if writes { 0 } else { bytes(sectors & !found.here) };
-        self.dram_reads += missed;
-        (if found.here == sectors { L2_HIT } else { DRAM }, missed)
+        self.dram_reads += if writes { 0 } else { bytes(sectors & !found.here) };
+        if found.here == sectors { L2_HIT } else { self.dram_latency }
     }
 }
 
@@ -183,6 +205,27 @@ mod tests {
             cache.touch(9, 1, false, (8000, 1, 8)).here,
             1,
             "an eighth of what is asked for comes from the DRAM"
+        );
+    }
+
+    #[test]
+    fn a_slice_takes_longer_for_what_is_written_and_longest_for_parts_of_sectors() {
+        let mut shared = Shared::new(L2::new(1 << 20, 1), 1_300_000_000);
+        assert_eq!(shared.dram_latency, 190 + 687);
+        shared.touch(1, 0b1111, false, 0);
+        assert_eq!(shared.slices(), 2, "128 bytes are read");
+        shared.touch(1, 0b1111, true, 0);
+        shared.wrote(4, 128);
+        assert_eq!(shared.slices(), 2 + 4);
+        shared.touch(1, 0b1111, true, 0);
+        shared.wrote(4, 16);
+        assert_eq!(shared.slices(), 2 + 4 + 4 + 2, "none of four sectors is whole");
+        shared.touch(2, 0b1111, true, 0);
+        shared.wrote(4, 100);
+        assert_eq!(
+            shared.slices(),
+            2 + 4 + 4 + 4 + 3,
+            "one sector more has but a part, and seven tenths five times are three cycles"
         );
     }
 

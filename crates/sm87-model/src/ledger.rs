@@ -1,10 +1,13 @@
 //! What is noted of each instruction of a launch, for a profile. A launch without a profile notes nothing.
 
 use super::machine::Unit;
+use super::memory;
 use super::segment::Segments;
 use super::step::{Kind, Step};
+use super::table::SECTOR;
 use sm87::Word;
 use sm87::isa::memory::{Shape, Space};
+use sm87::observe::access::Access;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tegrarm_lock::Mutex;
@@ -151,6 +154,31 @@ impl Ledger {
         Box::new(Ledger { all: all.clone(), segments, runs: Vec::new(), waited: Vec::new(), firsts: Vec::new() })
     }
 
+    /// Notes what the first instruction of a segment accesses: so many sectors of global memory, of which it wants so many bytes, and `others`. So many
+    /// bytes come from the L2 cache and from the DRAM for it.
+    #[inline(never)]
+    pub(super) fn accessed(
+        &mut self,
+        number: u32,
+        others: &[Access],
+        (sectors, wanted): (u64, u64),
+        (filled, moved): (u64, u64),
+    ) {
+        let Some(first) = self.first(number) else { return };
+        let mut add = |to: fn(&mut Counters) -> &mut Accesses, taken: u64, least: u64| {
+            if taken > 0 {
+                let accesses = to(first);
+                (accesses.requests, accesses.taken) = (accesses.requests + 1, accesses.taken + taken);
+                accesses.least += least.min(taken);
+            }
+        };
+        add(|c| &mut c.global, sectors, wanted.div_ceil(SECTOR));
+        add(|c| &mut c.shared, memory::conflicts(others), memory::phases(others));
+        let local = memory::local(others, 0).busy;
+        add(|c| &mut c.local, local, local);
+        (first.l2_bytes, first.dram_bytes) = (first.l2_bytes + filled, first.dram_bytes + moved);
+    }
+
     /// Goes on with a program, which may be another one than before.
     pub(super) fn turn_to(&mut self, segments: &Arc<Segments>) {
         if Arc::ptr_eq(&self.segments, segments) {
@@ -221,7 +249,7 @@ mod tests {
         let plain = Step::PLAIN;
         let steps = [Step { kind: Kind::Barrier, ..plain }, plain, Step { waits: 1, ..plain }];
         let listed = (0..3).map(|at| Some(Listed::new(i64::from(at), Word::default(), &plain))).collect();
-        let segments = Arc::new(Segments { listed, ..Segments::new(&steps, &Default::default()) });
+        let segments = Arc::new(Segments { listed, ..Segments::new(&steps, &Default::default(), 0..0) });
         let all = Arc::default();
         let mut ledger = Ledger::new(&all);
         ledger.turn_to(&segments);

@@ -7,7 +7,7 @@
 //!    ├ timeline  when a warp issues its instructions
 //!    ├ memory    lines, sectors, caches and banks
 //!    ├ l2        the cache that all CTAs share
-//!    ├ traffic   when what is read from the DRAM has come
+//!    ├ phases    when the warps of a CTA go on after a barrier
 //!    ├ ledger    what is noted of each instruction for a profile
 //!    └ gpu     SMs, and the estimate
 //! ```
@@ -19,21 +19,22 @@ mod l2;
 mod ledger;
 mod machine;
 mod memory;
+mod phases;
 mod segment;
 mod step;
 mod table;
 mod timeline;
-mod traffic;
 
 pub use gpu::Occupancy;
 pub use ledger::{Accesses, Counters, Listed, Rows, Stall};
 pub use machine::{Estimate, Machine, Unit};
 pub use table::{instructions_per_cycle, operations_per_cycle};
 
-use gpu::{Behind, Busy, Gpu, Lent};
+use gpu::{Behind, Busy, Gpu, Lent, WHOLE_FILL};
 use ledger::Ledger;
 use memory::{Lines, Seen, Touch};
-use segment::{Segment, Segments};
+use phases::Phases;
+use segment::{Segment, Segments, prologue};
 use sm87::Launch;
 use sm87::isa;
 use sm87::isa::memory::{Shape, Space};
@@ -47,13 +48,10 @@ use step::{Kind, Step};
 use table::SCHEDULERS;
 use tegrarm_lock::Mutex;
 use timeline::Timeline;
-use traffic::Traffic;
 
 /// The model of what one launch takes on a machine.
 pub struct Model {
     gpu: Lent,
-    /// What a CTA can read of the DRAM when none has read anything.
-    traffic: Traffic,
     estimate: Mutex<Option<Estimate>>,
     /// What is noted of each instruction, if that is asked for.
     rows: Option<Arc<Mutex<Rows>>>,
@@ -68,9 +66,8 @@ impl std::fmt::Debug for Model {
 impl Model {
     /// The model of a launch that has not begun.
     pub fn new(machine: Machine, launch: &Launch) -> Model {
-        let gpu = Gpu::new(machine, launch);
-        let traffic = gpu.traffic();
-        Model { gpu: Arc::new(Mutex::new(Some(Box::new(gpu)))), traffic, estimate: Mutex::default(), rows: None }
+        let gpu = Box::new(Gpu::new(machine, launch));
+        Model { gpu: Arc::new(Mutex::new(Some(gpu))), estimate: Mutex::default(), rows: None }
     }
 
     /// The same, which also notes what each instruction does.
@@ -95,7 +92,7 @@ impl Observer for Model {
         let word = |at: u32| image.place(at).and_then(&mut *fetch).unwrap_or_default();
         let words: Vec<_> = (0..image.len()).map(word).collect();
         let steps: Vec<_> = words.iter().map(|&word| Step::of(isa::lookup(word), word)).collect();
-        let mut segments = Segments::new(&steps, &image.targets());
+        let mut segments = Segments::new(&steps, &image.targets(), prologue(image));
         if self.rows.is_some() {
             let listed = |at: usize| Some(Listed::new(image.place(at as u32)?, words[at], &steps[at]));
             segments.listed = (0..steps.len()).map(listed).collect();
@@ -106,8 +103,14 @@ impl Observer for Model {
     }
 
     fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
-        let account = Account::new(&self.gpu, self.traffic.clone(), self.rows.as_ref().map(Ledger::new));
+        let account = Account::new(&self.gpu, self.rows.as_ref().map(Ledger::new));
         Box::new(Meter { program: None, account })
+    }
+
+    /// The CTAs of a GPU are at about the same place of the program. A CTA that would be far ahead would read what the others want to read into a cache
+    /// that forgets it before they come.
+    fn longest_turn(&self) -> u64 {
+        1 << 16
     }
 
     fn ends(&self, shown: u64) {
@@ -183,31 +186,34 @@ struct Account {
     behind: Behind,
     /// The scheduler of the first warp.
     scheduler: usize,
+    /// The place of the CTA on its SM.
+    place: usize,
     warps: Vec<Timeline>,
-    /// When the last warp came to each barrier, in the phases with even and with odd numbers.
-    barriers: [[u64; 2]; 16],
+    phases: Phases,
     busy: Busy,
+    /// What comes from the L2 cache in a cycle.
+    fill: u64,
     accesses: Vec<Access>,
     lines: Lines,
     /// The last accesses of instructions.
     seen: Vec<Seen>,
-    traffic: Traffic,
     ledger: Option<Box<Ledger>>,
 }
 
 impl Account {
     /// Has seen nothing yet.
-    fn new(lent: &Lent, traffic: Traffic, ledger: Option<Box<Ledger>>) -> Account {
+    fn new(lent: &Lent, ledger: Option<Box<Ledger>>) -> Account {
         Account {
             behind: Behind::new(lent),
             scheduler: 0,
+            place: 0,
             warps: Vec::new(),
-            barriers: [[0; 2]; 16],
+            phases: Phases::default(),
             busy: Default::default(),
+            fill: WHOLE_FILL,
             accesses: Vec::with_capacity(64),
             lines: Lines::default(),
             seen: Vec::new(),
-            traffic,
             ledger,
         }
     }
@@ -215,19 +221,21 @@ impl Account {
     /// A CTA begins on an SM.
     fn begin(&mut self, sm: u32) {
         self.behind.sm = sm;
-        (self.scheduler, self.behind.asked) = self.behind.gpu().map_or((0, 0), |gpu| gpu.begin(sm));
+        (self.scheduler, self.place, self.behind.asked) =
+            self.behind.gpu().map_or(Default::default(), |gpu| gpu.begin(sm));
+        self.fill = self.behind.gpu().map_or(WHOLE_FILL, |gpu| gpu.fill());
         self.warps.clear();
-        self.barriers = [[0; 2]; 16];
+        self.phases = Phases::default();
         self.busy = Default::default();
-        self.traffic.clear();
     }
 
     /// The CTA has ended.
     fn end(&mut self) {
-        let latency = self.warps.iter().map(Timeline::end).max().unwrap_or(0);
-        let (sm, asked) = (self.behind.sm, self.behind.asked);
+        let own = self.warps.iter().map(Timeline::end).max().unwrap_or(0);
+        let latency = own.max(self.phases.units(&self.busy, self.fill));
+        let (sm, asked, place) = (self.behind.sm, self.behind.asked, self.place);
         if let Some(gpu) = self.behind.gpu() {
-            gpu.end(sm, (latency, asked), &self.busy);
+            gpu.end(sm, place, (latency, asked), &self.busy);
         }
         self.behind.give_back();
     }
@@ -369,7 +377,7 @@ impl Account {
     /// The warp goes on after a barrier.
     #[inline(never)]
     fn passes(&mut self, warp: u32, (barrier, phase): (usize, usize)) {
-        let complete = self.barriers[barrier][phase];
+        let complete = self.phases.passes((barrier, phase), self.warps.len(), (&self.busy, self.fill));
         let warp = self.warp(warp);
         let (cycles, number) = (complete.saturating_sub(warp.now()), warp.waits_in);
         warp.wait_until(complete);
@@ -397,8 +405,7 @@ impl Account {
         let phase = (warp.arrivals[barrier] & 1) as usize;
         warp.arrivals[barrier] += 1;
         warp.waits = waits_at_barrier(u).then_some((barrier, phase));
-        let complete = &mut self.barriers[barrier][phase];
-        *complete = begun.max(*complete);
+        self.phases.arrives((barrier, phase), begun);
     }
 
     /// The lanes of a warp access memory.
@@ -409,11 +416,9 @@ impl Account {
         units[Unit::LoadStore as usize] += touch.busy.max(1);
         units[Unit::L1Fill as usize] += touch.filled;
         let warp = &mut self.warps[w.index() as usize];
-        let at = warp.ready(step.waits);
-        let latency = touch.latency + if touch.missed == 0 { 0 } else { self.traffic.read(at, touch.missed) };
-        let begun = warp.issue_ready(step, latency);
+        let begun = warp.issue(step, touch.latency);
         if shape.space == Space::Copy {
-            warp.copy(begun + latency);
+            warp.copy(begun + touch.latency);
         }
     }
 
@@ -434,10 +439,10 @@ impl Account {
             lanes(active).for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
             self.lines.touching()
         };
-        let touch = self.behind.global(touching, (shape, step.latency));
-        if self.ledger.is_some() {
-            let sectors = touching.sectors();
-            self.note(number, touch, &[], (sectors, u64::from(active.count_ones() * shape.len)));
+        let wanted = u64::from(active.count_ones() * shape.len);
+        let touch = self.behind.global(touching, (shape, step.latency), wanted);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.accessed(number, &[], (touching.sectors(), wanted), (touch.filled, self.behind.moved));
         }
         touch
     }
@@ -457,37 +462,20 @@ impl Account {
         self.lines.clear();
         let global = accesses.iter().filter(|access| access.memory == Memory::Global);
         global.for_each(|access| self.lines.add(access.at, access.len));
-        let touch = self.behind.global(self.lines.touching(), (shape, step.latency));
+        let global = accesses.iter().filter(|access| access.memory == Memory::Global);
+        let bytes = global.map(|access| u64::from(access.len)).sum();
+        let touch = self.behind.global(self.lines.touching(), (shape, step.latency), bytes);
         let stored = memory::shared(&accesses, step.latency);
         let touch = match shape.space {
             // The words are stored when they have come, while others are asked for.
             Space::Copy => touch.meanwhile(stored),
             _ => touch.and(stored).and(memory::local(&accesses, step.latency)),
         };
-        if self.ledger.is_some() {
-            let global = accesses.iter().filter(|access| access.memory == Memory::Global);
-            let bytes = global.map(|access| u64::from(access.len)).sum();
-            self.note(number, touch, &accesses, (self.lines.touching().sectors(), bytes));
+        if let Some(ledger) = &mut self.ledger {
+            let sectors = self.lines.touching().sectors();
+            ledger.accessed(number, &accesses, (sectors, bytes), (touch.filled, self.behind.moved));
         }
         self.accesses = accesses;
         touch
-    }
-
-    /// Notes what an instruction accesses: so many sectors of global memory, of which it wants so many bytes, and others.
-    #[inline(never)]
-    fn note(&mut self, number: u32, touch: Touch, others: &[Access], (sectors, global): (u64, u64)) {
-        let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) else { return };
-        let mut add = |to: fn(&mut Counters) -> &mut Accesses, taken: u64, least: u64| {
-            if taken > 0 {
-                let accesses = to(first);
-                (accesses.requests, accesses.taken) = (accesses.requests + 1, accesses.taken + taken);
-                accesses.least += least.min(taken);
-            }
-        };
-        add(|c| &mut c.global, sectors, global.div_ceil(table::SECTOR));
-        add(|c| &mut c.shared, memory::conflicts(others), memory::phases(others));
-        let local = memory::local(others, 0).busy;
-        add(|c| &mut c.local, local, local);
-        (first.l2_bytes, first.dram_bytes) = (first.l2_bytes + touch.filled, first.dram_bytes + self.behind.moved);
     }
 }

@@ -13,8 +13,6 @@ pub(super) struct Touch {
     pub latency: u64,
     /// The bytes between the SM and the L2 cache.
     pub filled: u64,
-    /// The bytes that are read from the DRAM, for which the warp waits.
-    pub missed: u64,
 }
 
 impl Touch {
@@ -24,7 +22,6 @@ impl Touch {
             busy: self.busy + other.busy,
             latency: self.latency.max(other.latency),
             filled: self.filled + other.filled,
-            missed: self.missed + other.missed,
         }
     }
 
@@ -277,10 +274,9 @@ pub(super) fn global(shared: &mut Shared, l1: &mut Cache, touching: Touching<'_>
         let here = if passes_l1 { 0 } else { l1.read(line, sectors) };
         let missing = sectors & !here;
         if missing != 0 {
-            let (until, missed) = shared.touch(line, missing, way.writes, clock + touch.filled);
+            let until = shared.touch(line, missing, way.writes, clock + touch.filled);
             touch.filled += bytes(missing);
             latency = latency.max(until);
-            touch.missed += missed;
         }
     }
     touch.latency = u64::from(comes(latency, way.near, count));
@@ -372,7 +368,7 @@ pub(super) fn local(accesses: &[Access], near: u16) -> Touch {
 #[cfg(test)]
 mod tests {
     use super::super::l2::L2;
-    use super::super::table::{DRAM, L2_HIT};
+    use super::super::table::{DRAM_NS, L2_HIT};
     use super::*;
 
     fn accesses(memory: Memory, len: u32, at: impl Fn(u64) -> u64) -> Vec<Access> {
@@ -476,15 +472,15 @@ mod tests {
 
     #[test]
     fn what_is_written_goes_to_the_dram_once() {
-        let mut shared = Shared { l2: L2::new(1 << 20, 1), l2_bytes: 0, dram_bytes: 0, dram_reads: 0 };
+        let mut shared = Shared::new(L2::new(1 << 20, 1), 1_000_000_000);
         let (mut l1, mut lines) = (Cache::new(1 << 16), Lines::default());
         (0..8).for_each(|lane| lines.add(0x1000 + 16 * lane, 16));
         let mut go = |writes| {
             global(&mut shared, &mut l1, lines.touching(), Way { writes, passes_l1: false, near: L1_HIT as u16 }, 0)
         };
-        assert_eq!(go(false), Touch { busy: 1, latency: DRAM.into(), filled: 128, missed: 128 });
-        assert_eq!(go(false), Touch { busy: 1, latency: L1_HIT.into(), filled: 0, missed: 0 });
-        assert_eq!(go(true), Touch { busy: 1, latency: L2_HIT.into(), filled: 128, missed: 0 });
+        assert_eq!(go(false), Touch { busy: 1, latency: u64::from(L2_HIT) + DRAM_NS, filled: 128 });
+        assert_eq!(go(false), Touch { busy: 1, latency: L1_HIT.into(), filled: 0 });
+        assert_eq!(go(true), Touch { busy: 1, latency: L2_HIT.into(), filled: 128 });
         go(true);
         assert_eq!((shared.dram_bytes, shared.dram_reads, shared.l2_bytes), (256, 128, 3 * 128));
     }

@@ -30,21 +30,6 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Waits for scoreboards, one bit each. Returns when they are done.
-    pub(super) fn ready(&mut self, waits: u8) -> u64 {
-        self.wait_for(waits);
-        self.at
-    }
-
-    /// Issues an instruction that is [ready](Timeline::ready), and whose result takes `latency` cycles. Returns when that was.
-    #[inline(always)]
-    pub(super) fn issue_ready(&mut self, step: &Step, latency: u64) -> u64 {
-        let begun = self.at;
-        self.sets((step.writes, latency), (step.reads, step.operands));
-        self.at += u64::from(step.stall);
-        begun
-    }
-
     /// Issues an instruction whose result takes `latency` cycles. Returns when that was.
     pub(super) fn issue(&mut self, step: &Step, latency: u64) -> u64 {
         let begun = self.begin(step.waits, (step.writes, latency), (step.reads, step.operands));

@@ -111,7 +111,7 @@ fn neighbouring_loads_take_the_bandwidth_and_others_what_they_waste() {
     assert_eq!((near.bound, far.bound), (Unit::Dram, Unit::Dram));
     for estimate in [near, far] {
         let rate = estimate.dram_bytes as f64 / estimate.ns as f64;
-        assert!(rate > 0.8 * 204.8 && rate <= 204.8, "{rate} GB/s: {estimate:?}");
+        assert!(rate > 0.7 * 204.8 && rate <= 0.9 * 204.8, "{rate} GB/s: {estimate:?}");
     }
 }
 
@@ -157,11 +157,23 @@ fn an_sm_holds_as_many_ctas_as_it_has_room_for() {
     let mut gpu = Gpu::default();
     let [all, one] = [0, 160 << 10].map(|shared| estimated(launch(&mut gpu, shared)));
     let ratio = one.cycles as f64 / all.cycles as f64;
-    assert!((2.7..3.1).contains(&ratio), "one after another takes {ratio} times as long");
+    assert!((2.4..3.1).contains(&ratio), "one after another takes {ratio} times as long");
     let many = Launch { registers: 255, ..launch(&mut gpu, 0) };
     let two = estimated(Launch { block: [512, 1, 1], grid: [32, 1, 1], ..many.clone() });
     let half = estimated(Launch { block: [512, 1, 1], grid: [16, 1, 1], ..many });
     assert!(two.cycles > half.cycles * 19 / 10, "512 threads with 255 registers fill an SM: {two:?} {half:?}");
+}
+
+/// A warp of sm_87 executes a prologue if UR2 is zero. On a board an earlier warp has set it.
+#[test]
+fn the_prologue_takes_no_time() {
+    let kernel = kernel!("model_products");
+    let mut without = kernel!("model_products");
+    // The branch over it is taken always.
+    assert_eq!(without.code[16..18], [0x47, 0x09]);
+    without.code[17] = 0x79;
+    let of = |kernel: &Kernel| of(kernel, 16, 512, &[float(0.5), float(1.0), 3]);
+    assert_eq!(of(&kernel), of(&without));
 }
 
 #[test]
