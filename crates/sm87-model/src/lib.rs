@@ -52,6 +52,8 @@ use timeline::Timeline;
 /// The model of what one launch takes on a machine.
 pub struct Model {
     gpu: Lent,
+    /// The CTAs that the GPU holds.
+    together: usize,
     estimate: Mutex<Option<Estimate>>,
     /// What is noted of each instruction, if that is asked for.
     rows: Option<Arc<Mutex<Rows>>>,
@@ -67,7 +69,8 @@ impl Model {
     /// The model of a launch that has not begun.
     pub fn new(machine: Machine, launch: &Launch) -> Model {
         let gpu = Box::new(Gpu::new(machine, launch));
-        Model { gpu: Arc::new(Mutex::new(Some(gpu))), estimate: Mutex::default(), rows: None }
+        let together = launch.enabled_sms().count() * Occupancy::of(launch).ctas as usize;
+        Model { gpu: Arc::new(Mutex::new(Some(gpu))), together, estimate: Mutex::default(), rows: None }
     }
 
     /// The same, which also notes what each instruction does.
@@ -111,6 +114,10 @@ impl Observer for Model {
     /// that forgets it before they come.
     fn longest_turn(&self) -> u64 {
         1 << 16
+    }
+
+    fn together(&self) -> usize {
+        self.together
     }
 
     fn ends(&self, shown: u64) {

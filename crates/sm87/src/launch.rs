@@ -57,7 +57,7 @@ pub struct Launch {
 
 impl Launch {
     /// The SMs that get CTAs, in order.
-    pub(crate) fn enabled_sms(&self) -> impl Iterator<Item = u32> {
+    pub fn enabled_sms(&self) -> impl Iterator<Item = u32> {
         (0..self.sm_count).filter(|sm| self.disabled_sms.checked_shr(*sm).unwrap_or(0) & 1 == 0)
     }
 }

@@ -28,6 +28,11 @@ pub trait Observer: Sync {
         u64::MAX
     }
 
+    /// The CTAs that are started together. If all of them wait for others, more are started, as many as a GPU might hold.
+    fn together(&self) -> usize {
+        usize::MAX
+    }
+
     /// The launch has ended. If its program keeps time, `shown` is what its clocks showed then, in nanoseconds, and otherwise 0.
     fn ends(&self, shown: u64);
 }

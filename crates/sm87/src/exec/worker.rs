@@ -53,8 +53,11 @@ pub(super) struct Worker<'g> {
     waiting: VecDeque<Box<Resident<'g>>>,
     /// The memory of a CTA that has ended, for the next one.
     spare: Option<Box<Resident<'g>>>,
-    /// The number of CTAs that may be started and not finished.
+    /// The number of CTAs that may be started and not finished, and how many of them are started if not all wait.
     room: usize,
+    together: usize,
+    /// The number of turns in a row in which CTAs did nothing but wait.
+    idle: usize,
     /// What the clocks of the SMs show after the CTAs of this thread. The grid hears of it when the thread has nothing left to do. Programs
     /// that look at clocks have one thread.
     clocks: Vec<u64>,
@@ -75,6 +78,7 @@ pub(super) struct Worker<'g> {
 impl<'g> Worker<'g> {
     pub(super) fn new(grid: &'g Grid<'g>, thread: usize) -> Self {
         let (waiting, room) = (VecDeque::new(), room(grid.launched.launch));
+        let together = grid.launched.observers.iter().map(|observer| observer.together()).fold(room, usize::min);
         Worker {
             grid,
             thread,
@@ -82,6 +86,8 @@ impl<'g> Worker<'g> {
             waiting,
             spare: None,
             room,
+            together,
+            idle: 0,
             clocks: grid.clocks(),
             latest: 0,
             seen: 0,
@@ -137,6 +143,7 @@ impl<'g> Worker<'g> {
             let end = cta::run(&mut resident.env, &mut resident.store, &watch, turn);
             self.latest = self.latest.max(resident.env.cycles());
             let idle = matches!(end, End::Idle);
+            self.idle = if idle { self.idle + 1 } else { 0 };
             if self.is_stuck(idle.then_some(resident.env.counts.stats.warp_instructions - before)) {
                 self.waiting.push_back(resident);
                 self.give_up();
@@ -173,7 +180,8 @@ impl<'g> Worker<'g> {
 
     /// A new CTA if there is room for one, otherwise the one that has waited longest.
     fn next(&mut self) -> Option<Box<Resident<'g>>> {
-        if self.waiting.len() < self.room
+        let room = if self.idle < self.waiting.len() { self.together } else { self.room };
+        if self.waiting.len() < room
             && let Some(cta) = self.take()
         {
             return Some(self.start(cta));
