@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-from wheels import nvrtc
+from run_tinygrad_releases import nvrtc
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RELEASES = ("r35", "r35.4", "r36", "r39")

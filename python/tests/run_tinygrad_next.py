@@ -12,8 +12,7 @@ import pathlib
 import subprocess
 import sys
 
-from run_tinygrad_releases import NEW, PACKAGE, PIP, RELEASES, WHEELS, helpers, report, tests
-from wheels import nvrtc
+from run_tinygrad_releases import NEW, PACKAGE, PIP, RELEASES, WHEELS, helpers, nvrtc, report, tests
 
 from tegrarm import preload
 

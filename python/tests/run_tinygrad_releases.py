@@ -11,8 +11,6 @@ import pathlib
 import subprocess
 import sys
 
-from wheels import nvrtc
-
 from tegrarm import preload
 
 WHEELS = ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.9.79", "nvidia-nvjitlink-cu12==12.9.86", "numpy==2.4.6",
@@ -24,6 +22,18 @@ RELEASES = {"0.14.0": (NEW, ["r36", "r35"]), "0.13.0": (NEW, ["r36"]), "0.12.0":
             "0.10.3": (OLD, ["r36"])}
 DEVICE_TEGRA = ("0.14.0", "0.13.0")
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+FIND = """
+import importlib.util
+for module in ("nvidia.cuda_nvrtc", "nvidia.cuda_runtime"): print(*importlib.util.find_spec(module).submodule_search_locations)
+"""
+
+
+def nvrtc(python: pathlib.Path | str = sys.executable) -> dict[str, str]:
+    """The environment with which a plain tinygrad finds the NVRTC and CUDA header wheels of a Python installation. Alone it does not."""
+    done = subprocess.run([python, "-c", FIND], capture_output=True, text=True, check=True)
+    compiler, headers = map(pathlib.Path, done.stdout.splitlines())
+    library = next(iter(sorted(compiler.glob("lib/libnvrtc.so.*"))))
+    return {"NVRTC_PATH": str(library), "CUDA_PATH": str(headers)}
 
 
 def environment(cache: pathlib.Path, release: str) -> pathlib.Path:

@@ -1,7 +1,7 @@
 """``DEV=TEGRA``: tinygrad's device made of the C interface alone. Each test is a fresh process."""
 
 import pytest
-from tensors import AS_NUMPY
+from conftest import AS_NUMPY
 
 TARGETS = ["TEGRA:NVRTC", "TEGRA:PTX", "TEGRA:NAK"]
 OPEN = """

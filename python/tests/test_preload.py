@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from wheels import nvrtc
+from run_tinygrad_releases import nvrtc
 
 from tegrarm import preload
 

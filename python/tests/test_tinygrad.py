@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from tensors import AS_NUMPY
+from conftest import AS_NUMPY
 
 TARGETS = ["TEGRA+NV:CUDA", "TEGRA+NV:NAK"]
 OPEN = "import tegrarm.tinygrad\nfrom tinygrad import Tensor, Device, TinyJit, dtypes\nimport numpy as np\n"

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from wheels import nvrtc
+from run_tinygrad_releases import nvrtc
 
 PROGRAM = """
 import tegrarm.tinygrad, warnings
