@@ -66,10 +66,10 @@ test-random: build venv  ## random C programs (Csmith, from Debian) as kernels, 
 test-corpora: build $(NUMBA)/.installed
 	$(NUMBA)/bin/python python/suite/corpora --state "$(CURDIR)/$(FORMS)"/corpora.jsonl $(ARGS)
 
-$(NUMBA)/.installed: python/suite/corpora/requirements.txt python/requirements.txt python/pyproject.toml
+$(NUMBA)/.installed: python/suite/numba-requirements.txt python/requirements.txt python/pyproject.toml
 	$(PYTHON) -m venv $(NUMBA)
 	$(NUMBA)/bin/python -m $(PIP) install -r python/requirements.txt
-	$(NUMBA)/bin/python -m $(PIP) install -r python/suite/corpora/requirements.txt
+	$(NUMBA)/bin/python -m $(PIP) install -r python/suite/numba-requirements.txt
 	$(NUMBA)/bin/python -m $(PIP) install --no-deps --no-build-isolation --editable python
 	@touch $@
 
