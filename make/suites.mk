@@ -45,10 +45,10 @@ test-races: build venv $(CACHE)/nvcc/.installed  ## the checker on Indigo's kern
 
 # Published figures of boards beside those of the virtual modules, and benchmarks without one beside the model's limits. SAMPLE names
 # cudaTensorCoreGemm of NVIDIA's cuda-samples, compiled for sm_87 with the shared runtime. ARGS="--write docs/simulator/model.md" puts the tables into
-# the book, and ARGS="--only fma4" runs one.
+# the book, ARGS="--only fma" runs the benchmarks whose names begin so, and ARGS="--jobs 1" runs one at a time.
 .PHONY: test-model
 test-model: build venv  ## the model of the time beside published figures of boards, with the mean error: minutes, not part of `make test`
-	$(PY) python/suite/model.py $(if $(SAMPLE),--sample "$(SAMPLE)") $(ARGS)
+	$(PY) python/suite/model $(if $(SAMPLE),--sample "$(SAMPLE)") $(ARGS)
 
 # Kernels that nobody chose: every form of PTX that the assembler takes for sm_87, and corpora of programs: CUB, libcu++, cooperative
 # groups, matrix products, algorithms, and kernels of Numba. Both go on where they were stopped, print a line about how far they are,

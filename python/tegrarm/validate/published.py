@@ -15,8 +15,10 @@ NANOSECONDS = 1e9
 
 
 def figures() -> list[dict]:
-    """Every published figure, with its source."""
-    return json.loads(DATA.read_text())["figures"]
+    """Every published figure, with its source and what the figures of the source have in common."""
+    sources = json.loads(DATA.read_text())["sources"]
+    common = [{key: value for key, value in source.items() if key != "figures"} for source in sources]
+    return [{**shared, **figure} for shared, source in zip(common, sources, strict=True) for figure in source["figures"]]
 
 
 def module_of(model: str | None) -> str:

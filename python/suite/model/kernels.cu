@@ -1,4 +1,4 @@
-// The kernels of `make test-model`, which python/suite/model.py compiles and starts.
+// The kernels of python/suite/model/kernels.py.
 // The first index of a thread, and the step to the next one.
 #define FIRST (blockIdx.x * (size_t)blockDim.x + threadIdx.x)
 #define STEP ((size_t)gridDim.x * blockDim.x)
@@ -69,65 +69,7 @@ extern "C" __global__ void fma8(float *out, float a, float b, int rounds) { chai
 extern "C" __global__ void fma16(float *out, float a, float b, int rounds) { chains<16>(out, a, b, rounds); }
 extern "C" __global__ void fma32(float *out, float a, float b, int rounds) { chains<32>(out, a, b, rounds); }
 
-// A chain of loads: each word is the address of the next one. The L1 cache answers the first kernel, and the second one passes it.
-typedef const long long *Word;
-extern "C" __global__ void chase(Word at, int loads, Word *out) {
-    for (int i = 0; i < loads; ++i) at = (Word)*at;
-    *out = at;
-}
-extern "C" __global__ void chase_l2(Word at, int loads, Word *out) {
-    for (int i = 0; i < loads; ++i) at = (Word)__ldcg(at);
-    *out = at;
-}
-
 extern "C" __global__ void empty() {}
-
-// The three products of a published program for Orin Nano: an element for each thread, tiles in shared memory, and a tile of 16 x 16 for each warp
-// by matrix instructions.
-extern "C" __global__ void plain(const float *a, const float *b, float *c, int n) {
-    const int y = blockIdx.y * blockDim.y + threadIdx.y, x = blockIdx.x * blockDim.x + threadIdx.x;
-    if (y >= n || x >= n) return;
-    float sum = 0;
-    #pragma unroll 4
-    for (int k = 0; k < n; ++k) sum += a[y * n + k] * b[k * n + x];
-    c[y * n + x] = sum;
-}
-extern "C" __global__ void tiled(const float *a, const float *b, float *c, int n) {
-    constexpr int T = 32;
-    __shared__ float left[T][T + 1], right[T][T + 1];
-    const int i = threadIdx.y, j = threadIdx.x, y = blockIdx.y * T + i, x = blockIdx.x * T + j;
-    float sum = 0;
-    for (int k = 0; k < n; k += T) {
-        left[i][j] = y < n && k + j < n ? a[y * n + k + j] : 0;
-        right[i][j] = k + i < n && x < n ? b[(k + i) * n + x] : 0;
-        __syncthreads();
-        #pragma unroll
-        for (int m = 0; m < T; ++m) sum += left[i][m] * right[m][j];
-        __syncthreads();
-    }
-    if (y < n && x < n) c[y * n + x] = sum;
-}
-#define EIGHT(kind, r) kind(r[0]), kind(r[1]), kind(r[2]), kind(r[3]), kind(r[4]), kind(r[5]), kind(r[6]), kind(r[7])
-#define OUT(x) "=r"(x)
-#define IN(x) "r"(x)
-#define SUM(x) "+f"(x)
-#define VALUE(x) "f"(x)
-extern "C" __global__ void warps(const short *a, const short *b, float *c, int n) {
-    const int y = (blockIdx.x * blockDim.x + threadIdx.x) / 32 * 16, x = blockIdx.y * 16;
-    if (y >= n || x >= n) return;
-    float s[8] = {};
-    for (int k = 0; k < n; k += 16) {
-        unsigned l[8], r[8];
-        asm volatile("wmma.load.a.sync.aligned.row.m16n16k16.f16 {%0,%1,%2,%3,%4,%5,%6,%7}, [%8], %9;"
-            : EIGHT(OUT, l) : "l"(a + y * n + k), "r"(n) : "memory");
-        asm volatile("wmma.load.b.sync.aligned.row.m16n16k16.f16 {%0,%1,%2,%3,%4,%5,%6,%7}, [%8], %9;"
-            : EIGHT(OUT, r) : "l"(b + k * n + x), "r"(n) : "memory");
-        asm volatile("wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32 {%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9,%10,%11,%12,%13,%14,%15}, "
-            "{%16,%17,%18,%19,%20,%21,%22,%23}, {%0,%1,%2,%3,%4,%5,%6,%7};" : EIGHT(SUM, s) : EIGHT(IN, l), EIGHT(IN, r));
-    }
-    asm volatile("wmma.store.d.sync.aligned.row.m16n16k16.f32 [%0], {%1,%2,%3,%4,%5,%6,%7,%8}, %9;"
-        :: "l"(c + y * n + x), EIGHT(VALUE, s), "r"(n) : "memory");
-}
 
 // A product of A and the transpose of B with matrix instructions: tiles of 128 x 128, of which each of four warps has 64 x 64, and three stages of
 // asynchronous copies. A row of a stage has 64 bytes, and 16 more so that no two rows of eight lie in one bank.
