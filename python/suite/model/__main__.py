@@ -145,11 +145,9 @@ def table(found):
 
 
 def unpublished(figures):
-    """The benchmarks of which no published row has a figure, or only with parameters that were chosen for it. The clock of most boards does
-    not rise, so what is about that alone is left out.
-    """
+    """The benchmarks of which no published row has a figure, or only with parameters that were chosen for it."""
     published = {row["benchmark"] for row in figures if "parameters" not in row}
-    return [name for name in kernels.BENCHMARKS if name not in published and not name.endswith("rising")]
+    return [name for name in kernels.BENCHMARKS if name not in published]
 
 
 def second_table(found):

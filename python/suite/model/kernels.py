@@ -16,7 +16,6 @@ SIZE = 64 << 20
 # An array of those that fit into the L2 cache together, and how often they are gone through.
 SMALL, PASSES = 1 << 20, 64
 # The launches that move 2000 MB of each array.
-RISING = 30
 
 # The AGX Orin, on which the benchmarks without a published figure run: SMs, clock, slices of the L2 cache, and the DRAM.
 SMS, HZ, SLICES, DRAM = 16, 1.3e9, 8, 204.8e9
@@ -88,11 +87,6 @@ def copy_single(board):
 def write_single(board):
     """Written, a float for each thread."""
     return moved(board, "write_single", SIZE, SIZE // 1024, buffer(board), 1.0, SIZE // 4)
-
-
-def rising(benchmark, board):
-    """The same for 2000 MB of each array, by launches one after another, of which the first one finds an idle GPU."""
-    return RISING / sum(1 / benchmark(board) for _ in range(RISING))
 
 
 def chains(number, board):
@@ -175,8 +169,6 @@ BENCHMARKS = {
     "triad_again": Benchmark("triad, three arrays of 1 MiB 64 times", "B/s", functools.partial(again, "triad_again", 3), "l2"),
     "copy_single": Benchmark("copy, a float for each thread", "B/s", copy_single, "dram"),
     "write_single": Benchmark("write, a float for each thread", "B/s", write_single, "dram"),
-    "copy_rising": Benchmark("copy, 2000 MB", "B/s", functools.partial(rising, copy_single), "dram"),
-    "write_rising": Benchmark("write, 2000 MB", "B/s", functools.partial(rising, write_single), "dram"),
     **{f"fma{number}": chains_of(number) for number in (1, 2, 4, 8, 16, 32)},
     "gemm_half": product_of("gemm_half", "halves", 2048, "halves"),
     "gemm_bf16": product_of("gemm_bf16", "bfloat16", 2048, "halves"),
