@@ -13,7 +13,7 @@ from tegrarm.validate import published
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDER = ROOT / "python/suite/model"
 FIELDS = {"name", "module", "mode", "board", "clock_mhz", "l4t", "date", "value", "unit", "benchmark", "use", "source"}
-MORE = {"note", "range", "constant", "why", "parameters", "validate"}
+MORE = {"note", "range", "constant", "why", "parameters", "validate", "work"}
 UNITS = {"B/s", "op/s", "s", "cycles", "1/cycle", "times", "part"}
 SOURCES = "".join(path.read_text() for path in (ROOT / "crates/sm87-model/src").glob("*.rs"))
 
@@ -70,6 +70,28 @@ def test_the_mean_error_is_that_of_the_table(suite, printed):
     said = re.search(rf"of the {len(judged)} rows that judge is ([\d.]+) %", page)
     assert said and float(said[1]) == pytest.approx(sum(errors) / len(errors), abs=0.1)
     assert float(said[1]) <= suite.GOAL
+
+
+def test_pairs_of_programs_are_ranked_by_their_figures(suite):
+    common = {"use": "judges", "source": "somebody, a file", "board": "a board", "mode": "MAXN", "work": "a sum"}
+    found = [({**common, "value": 1.0}, 1.0), ({**common, "value": 2.0}, 3.0), ({**common, "value": 3.0}, 2.0),
+             # It is as fast as the first one on the board, does something else, or judges nobody.
+             ({**common, "value": 1.04}, 0.5), ({**common, "value": 9.0, "work": "a product"}, 1.0),
+             ({**common, "value": 9.0, "use": "sets"}, 1.0)]
+    assert suite.ranked(found[:3]) == (2, 3)
+    assert suite.ranked(found) == (2 + 2, 3 + 2)
+
+
+def test_the_page_says_how_many_pairs_are_in_order(suite, printed):
+    def number(text):
+        digits, unit = re.match(r"([\d.]+) ?(\S*)", text).groups()
+        return float(digits) * {"ms": 1e3, "T/s": 1e3}.get(unit, 1.0)
+
+    found = [(row, number(printed[row["name"]][2]) if row["use"] == "judges" else None) for row in published.figures()]
+    page = (ROOT / "docs/simulator/model.md").read_text()
+    said = re.search(r"Of (\d+) pairs of programs .*, (\d+) are in the same order\.", page)
+    alike, pairs = suite.ranked(found)
+    assert said and int(said[1]) == pairs and abs(int(said[2]) - alike) <= 1
 
 
 @pytest.mark.parametrize("name", ["FP16 product, a tile for each warp, 512, 15W", "matrix instructions, TF32"])
