@@ -15,6 +15,8 @@ use tegrarm_lock::Mutex;
 
 /// Linux takes a page from one write to such a file. A longer line is more than one write.
 const PAGE: usize = 4096;
+/// The stack of the thread in bytes.
+const STACK: usize = 256 << 10;
 
 /// The open files.
 #[derive(Default)]
@@ -111,7 +113,9 @@ impl State {
         }
         let ready = Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?);
         let (own, weak) = (ready.clone(), Arc::downgrade(supervisor));
-        let thread = std::thread::Builder::new().name("devfreq".to_owned()).spawn(move || serve(&own, &weak));
+        // It reads a few words at a time, and a program may have few addresses (RLIMIT_AS).
+        let thread = std::thread::Builder::new().name("devfreq".to_owned()).stack_size(STACK);
+        let thread = thread.spawn(move || serve(&own, &weak));
         thread.map_err(|_| Errno::EAGAIN)?;
         self.ready = Some(ready.clone());
         Ok(ready)
