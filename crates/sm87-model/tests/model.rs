@@ -241,6 +241,21 @@ fn results_and_counts_are_those_without_a_model() {
     assert_eq!(a, b);
 }
 
+/// Each SM holds one CTA of these, and the first CTA waits for the last one. If all that are started wait, others are started.
+#[test]
+fn ctas_may_wait_for_ctas_for_which_the_gpu_has_no_room_yet() {
+    let mut gpu = Gpu { budget: Some(50_000_000), ..Gpu::default() };
+    let (flag, out) = (gpu.alloc(4), gpu.alloc(4 * 40));
+    let launch = gpu.launch(&kernel!("later_cta"), [40, 1, 1], [1, 1, 1], &[Arg::Ptr(&flag), Arg::Ptr(&out)]);
+    for sms in [1, 16] {
+        let launch = Launch { shared_bytes: 160 << 10, sm_count: sms, ..launch.clone() };
+        let model = Model::new(ORIN, &launch);
+        run_observed(&launch, &[&model]).expect("no fault");
+        assert_eq!((out.read::<u32>(1), model.estimate().is_some()), (vec![40], true));
+        assert!(flag.backing.write(0, &[0; 4]) && out.backing.write(0, &[0; 4]));
+    }
+}
+
 #[test]
 fn far_functions_take_as_long_as_near_ones() {
     let took = |apart| {
