@@ -9,42 +9,29 @@ extern "C" __global__ void chase(void **from, void **out, int steps) {
     for (int i = 0; i < steps; i++) asm volatile("ld.global.u64 %0, [%0];" : "+l"(p));
     *out = (void *)p;
 }
+__device__ __forceinline__ bool never(const float (&x)[4]) { return x[0] + x[1] + x[2] + x[3] == 1.2345e-30f; }
+__device__ __forceinline__ bool never(const int (&x)[4]) { return (x[0] ^ x[1] ^ x[2] ^ x[3]) == 0x12345678; }
 // Four independent chains of one class of instructions in each thread.
-__device__ __forceinline__ void fma_class(float *out, int loops, float a, float b) {
-    float x[4];
+template <class Number, class Step> __device__ __forceinline__ void chains(float *out, int loops, Number a, Step step) {
+    Number x[4];
     for (int i = 0; i < 4; i++) x[i] = a + i + threadIdx.x;
     #pragma unroll 1
     for (int l = 0; l < loops; l++) {
         #pragma unroll
         for (int h = 0; h < 16; h++)
             #pragma unroll
-            for (int i = 0; i < 4; i++) x[i] = fmaf(x[i], a, b);
+            for (int i = 0; i < 4; i++) step(x[i]);
     }
-    if (x[0] + x[1] + x[2] + x[3] == 1.2345e-30f) *out = x[0];
+    if (never(x)) *out = x[0];
+}
+__device__ __forceinline__ void fma_class(float *out, int loops, float a, float b) {
+    chains(out, loops, a, [=](float &x) { x = fmaf(x, a, b); });
 }
 __device__ __forceinline__ void imad_class(float *out, int loops, int a, int b) {
-    int x[4];
-    for (int i = 0; i < 4; i++) x[i] = a + i + threadIdx.x;
-    #pragma unroll 1
-    for (int l = 0; l < loops; l++) {
-        #pragma unroll
-        for (int h = 0; h < 16; h++)
-            #pragma unroll
-            for (int i = 0; i < 4; i++) asm volatile("mad.lo.s32 %0, %0, %1, %2;" : "+r"(x[i]) : "r"(a), "r"(b));
-    }
-    if ((x[0] ^ x[1] ^ x[2] ^ x[3]) == 0x12345678) *out = x[0];
+    chains(out, loops, a, [=](int &x) { asm volatile("mad.lo.s32 %0, %0, %1, %2;" : "+r"(x) : "r"(a), "r"(b)); });
 }
 __device__ __forceinline__ void alu_class(float *out, int loops, int a, int b) {
-    int x[4];
-    for (int i = 0; i < 4; i++) x[i] = a + i + threadIdx.x;
-    #pragma unroll 1
-    for (int l = 0; l < loops; l++) {
-        #pragma unroll
-        for (int h = 0; h < 16; h++)
-            #pragma unroll
-            for (int i = 0; i < 4; i++) x[i] = (x[i] & a) + b;
-    }
-    if ((x[0] ^ x[1] ^ x[2] ^ x[3]) == 0x12345678) *out = x[0];
+    chains(out, loops, a, [=](int &x) { x = (x & a) + b; });
 }
 extern "C" __global__ void ffma(float *out, int loops, float a, float b) { fma_class(out, loops, a, b); }
 extern "C" __global__ void imad(float *out, int loops, int a, int b) { imad_class(out, loops, a, b); }
