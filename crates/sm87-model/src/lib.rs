@@ -30,7 +30,7 @@ pub use ledger::{Accesses, Counters, Listed, Rows, Stall};
 pub use machine::{Estimate, Machine, Unit};
 pub use table::{instructions_per_cycle, operations_per_cycle};
 
-use gpu::{Behind, Busy, Gpu, Lent, WHOLE_FILL};
+use gpu::{Behind, Busy, Gpu, Lent};
 use ledger::Ledger;
 use memory::{Lines, Seen, Touch};
 use phases::Phases;
@@ -54,6 +54,8 @@ pub struct Model {
     gpu: Lent,
     /// The CTAs that the GPU holds.
     together: usize,
+    /// What an SM gets of the L2 cache in a cycle, in parts of a byte.
+    fill: u64,
     estimate: Mutex<Option<Estimate>>,
     /// What is noted of each instruction, if that is asked for.
     rows: Option<Arc<Mutex<Rows>>>,
@@ -70,7 +72,8 @@ impl Model {
     pub fn new(machine: Machine, launch: &Launch) -> Model {
         let gpu = Box::new(Gpu::new(machine, launch));
         let together = launch.enabled_sms().count() * Occupancy::of(launch).ctas as usize;
-        Model { gpu: Arc::new(Mutex::new(Some(gpu))), together, estimate: Mutex::default(), rows: None }
+        let fill = gpu.fill();
+        Model { gpu: Arc::new(Mutex::new(Some(gpu))), together, fill, estimate: Mutex::default(), rows: None }
     }
 
     /// The same, which also notes what each instruction does.
@@ -106,7 +109,7 @@ impl Observer for Model {
     }
 
     fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
-        let account = Account::new(&self.gpu, self.rows.as_ref().map(Ledger::new));
+        let account = Account::new(&self.gpu, self.fill, self.rows.as_ref().map(Ledger::new));
         Box::new(Meter { program: None, account })
     }
 
@@ -198,7 +201,7 @@ struct Account {
     warps: Vec<Timeline>,
     phases: Phases,
     busy: Busy,
-    /// What comes from the L2 cache in a cycle.
+    /// What comes from the L2 cache in a cycle, in parts of a byte.
     fill: u64,
     accesses: Vec<Access>,
     lines: Lines,
@@ -209,7 +212,7 @@ struct Account {
 
 impl Account {
     /// Has seen nothing yet.
-    fn new(lent: &Lent, ledger: Option<Box<Ledger>>) -> Account {
+    fn new(lent: &Lent, fill: u64, ledger: Option<Box<Ledger>>) -> Account {
         Account {
             behind: Behind::new(lent),
             scheduler: 0,
@@ -217,7 +220,7 @@ impl Account {
             warps: Vec::new(),
             phases: Phases::default(),
             busy: Default::default(),
-            fill: WHOLE_FILL,
+            fill,
             accesses: Vec::with_capacity(64),
             lines: Lines::default(),
             seen: Vec::new(),
@@ -230,7 +233,6 @@ impl Account {
         self.behind.sm = sm;
         (self.scheduler, self.place, self.behind.asked) =
             self.behind.gpu().map_or(Default::default(), |gpu| gpu.begin(sm));
-        self.fill = self.behind.gpu().map_or(WHOLE_FILL, |gpu| gpu.fill());
         self.warps.clear();
         self.phases = Phases::default();
         self.busy = Default::default();
@@ -467,10 +469,11 @@ impl Account {
         let mut accesses = std::mem::take(&mut self.accesses);
         access::find(&mut accesses, w, env, u, shape, exec);
         self.lines.clear();
-        let global = accesses.iter().filter(|access| access.memory == Memory::Global);
-        global.for_each(|access| self.lines.add(access.at, access.len));
-        let global = accesses.iter().filter(|access| access.memory == Memory::Global);
-        let bytes = global.map(|access| u64::from(access.len)).sum();
+        let mut bytes = 0;
+        for access in accesses.iter().filter(|access| access.memory == Memory::Global) {
+            self.lines.add(access.at, access.len);
+            bytes += u64::from(access.len);
+        }
         let touch = self.behind.global(self.lines.touching(), (shape, step.latency), bytes);
         let stored = memory::shared(&accesses, step.latency);
         let touch = match shape.space {
