@@ -127,11 +127,3 @@ extern "C" __global__ void __launch_bounds__(1024) l1_copy(const float4 *from, f
         }
     }
 }
-extern "C" __global__ void stream_read(const float4 *from, float *out, size_t n) {
-    float sum = 0;
-    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
-        float4 v = from[i];
-        sum += v.x + v.y + v.z + v.w;
-    }
-    if (sum == 1.2345e-30f) *out = sum;
-}

@@ -81,12 +81,6 @@ def cache(kernel, board):
     return checked(65536 / each, kernel, not is_copy or numpy.array_equal(to.numpy()[:half], values[:half]))
 
 
-def stream(board):
-    """Bytes per second of 64 MiB that are read."""
-    size = 64 << 20
-    return size / board.kernels(FILE).seconds("stream_read", 512, 256, board.empty(size // 4), board.empty(4), size // 16)
-
-
 # The bytes that a chain goes through, and the steps of both launches whose difference is taken.
 CHAINS = {"l1": (16 << 10, 4096, 8192), "l2": (1 << 20, 1 << 15, 1 << 16), "dram": (64 << 20, 1 << 13, 1 << 15)}
 ISSUED = (("ffma", 512), ("ffma", 256), ("imad", 512), ("alu", 512))
@@ -107,5 +101,4 @@ BENCHMARKS = {
     **{kernel: Benchmark(f"matrix instructions, {kernel}", "op/s", functools.partial(matrix, kernel, number))
        for kernel, number in PRODUCTS.items()},
     **{kernel: Benchmark(f"an SM's own rate, {kernel}", "B/s", functools.partial(cache, kernel)) for kernel in ("l1_read", "l1_copy")},
-    "stream_read": Benchmark("read, 64 MiB, another kernel", "B/s", stream),
 }
