@@ -56,7 +56,7 @@ tsan-ctests: tsan-rust-src build venv
 MIRI      = PROPTEST_CASES=1 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --locked --target-dir "$(CARGO_TARGET_DIR)"/miri
 MIRI_AVX2 = RUSTFLAGS="-Ctarget-feature=+avx2,+fma,+f16c,+popcnt,+bmi1,+bmi2,+lzcnt" $(MIRI)-avx2
 MIRI_LIB := exec:: --skip an_extended_image --skip the_cache_counts
-MIRI_F16 := --skip exec::ops::hmma --skip vectors_compute_what_scalars_do
+MIRI_F16 := --skip vectors_compute_what_scalars_do
 MIRI_SM  := section_7_5_global section_7_6_shared
 .PHONY: miri
 miri: ## undefined behaviour in the crates that make no system calls, looked for by Miri (needs a nightly toolchain)

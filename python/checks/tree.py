@@ -115,7 +115,7 @@ UNSAFE = {
     r"^crates/tegrarm-cuda/(build|src/(api|driver|exports|jit|kernels|machine|pointers|stack|symbols))\.rs$": "the interface of CUDA",
     r"^crates/tegrarm-cudart/(build|src/(calls|images|lib|libcudart1[23]))\.rs$": "the interface of CUDA for programs of nvcc",
     r"^crates/sm87/src/exec/": "the engine's registers and memory",
-    r"^crates/sm87-simd/src/(avx2|lib|one)\.rs$": "vectors of the host, and memory that they load and store",
+    r"^crates/sm87-simd/src/(avx2|converted|hmma|lib|one|tests/hmma)\.rs$": "vectors of the host, and memory that they load and store",
     r"^crates/sm87-native/src/(code|tests)\.rs$": "machine code that was made for this host, and its calls",
     r"^crates/tegra-mm/src/": "the simulator's memory",
     r"^crates/tegra-gpu/src/(checks|mem|profile|stats)\.rs$": "the simulator's memory; what is printed or written when the process ends",

@@ -7,7 +7,11 @@
 
 #[cfg(target_arch = "x86_64")]
 pub mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub mod converted;
 pub mod exact;
+#[cfg(target_arch = "x86_64")]
+pub mod hmma;
 pub mod interpolate;
 mod one;
 

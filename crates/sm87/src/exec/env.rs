@@ -3,8 +3,6 @@
 use super::barriers::Barriers;
 use super::clock::{self, Clock};
 use super::consts::Banks;
-#[cfg(target_arch = "x86_64")]
-use super::converted::Converted;
 use super::image::Image;
 use super::known::Known;
 use super::linear::Linear;
@@ -17,6 +15,8 @@ use super::uop::{Flow, Uop};
 use super::warp::Warp;
 use crate::fault::{ErrorRegisters, SmFault};
 use crate::launch::{Launch, RunStats};
+#[cfg(target_arch = "x86_64")]
+use sm87_simd::converted::Converted;
 use std::sync::Arc;
 use tegra_mm::MmuFault;
 

@@ -28,8 +28,6 @@ mod barriers;
 mod chains;
 mod clock;
 mod consts;
-#[cfg(target_arch = "x86_64")]
-mod converted;
 mod cta;
 pub(crate) mod decode;
 pub(crate) mod dispatch;
@@ -58,8 +56,6 @@ pub(crate) mod ops {
     pub(crate) mod double;
     pub(crate) mod fp32;
     pub(crate) mod half;
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) mod hmma;
     pub(crate) mod int;
     pub(crate) mod logic;
     pub(crate) mod memory;

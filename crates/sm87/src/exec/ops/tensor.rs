@@ -1,8 +1,6 @@
 //! HMMA, IMMA, BMMA, DMMA and MOVM. The matrix units work on fragments, and each register of a fragment is one row.
 #![allow(unsafe_code)]
 
-#[cfg(target_arch = "x86_64")]
-use super::hmma;
 use crate::exec::alu::{self, Whole};
 use crate::exec::env::{Env, WarpError};
 use crate::exec::lower::{Lower, Refused};
@@ -96,9 +94,9 @@ impl<const FORM: u32> Whole for Halves<FORM> {
             let c = if nothing { ZERO.as_ptr().cast() } else { w.src(u.c) };
             // Registers that follow each other have different places.
             let places = [u.a.offset() / 128, u.b.offset() / 64];
-            let operands = env.operands.get_or_insert_with(|| Box::new(crate::exec::converted::Converted::none()));
+            let operands = env.operands.get_or_insert_with(|| Box::new(sm87_simd::converted::Converted::none()));
             // SAFETY: only AVX2 has several lanes. The micro-op was lowered with as many registers, and rows follow each other.
-            if unsafe { hmma::run(h, [w.src(u.a), w.src(u.b), c], operands, places, w.dst(u.d)) } {
+            if unsafe { sm87_simd::hmma::run(h, [w.src(u.a), w.src(u.b), c], operands, places, w.dst(u.d)) } {
                 return Flow::Next;
             }
         }

@@ -8,9 +8,9 @@
 //! transposing words inside the halves of vectors leaves them.
 #![allow(unsafe_code)]
 
-use crate::exec::converted::{Converted, Left, Right, Words, depth, floats, ints, load, splat};
+use super::avx2::transposed;
+use super::converted::{Converted, Left, Right, Words, depth, floats, ints, load, splat};
 use sm87_num::hmma::{Hmma, Input};
-use sm87_simd::avx2::transposed;
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
@@ -301,10 +301,10 @@ unsafe fn put([a, b, c, d]: &[Pair; 4], is_f32: bool, to: *mut u32) {
 /// and the result is false.
 ///
 /// # Safety
-/// The host has the instruction set of [`crate::exec::host`]. `a`, `b`, `c` and `d` are as many registers in a row as the form says.
+/// The host has AVX2 and what comes with it, and the caller is compiled for that. `a`, `b`, `c` and `d` are as many registers in a row as the form says.
 /// They may be the same ones.
 #[inline(always)]
-pub(super) unsafe fn run(
+pub unsafe fn run(
     how: Hmma,
     [a, b, c]: [*const u32; 3],
     operands: &mut Converted,
@@ -347,5 +347,5 @@ pub(super) unsafe fn run(
 }
 
 #[cfg(test)]
-#[path = "../tests/hmma.rs"]
+#[path = "tests/hmma.rs"]
 mod tests;

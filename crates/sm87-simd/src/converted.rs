@@ -1,27 +1,27 @@
-//! The operands of tensor cores, converted for [`super::ops::hmma`].
+//! The operands of tensor cores, converted for [`super::hmma`].
 #![allow(unsafe_code)]
 
+use super::avx2::transposed;
 use sm87_num::hmma::Input;
 use sm87_num::mma::Fragment;
-use sm87_simd::avx2::transposed;
 use std::arch::x86_64::*;
 
 /// Eight words in memory.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-pub(super) struct Words(pub [u32; 8]);
+pub(crate) struct Words(pub [u32; 8]);
 
 impl Words {
-    pub(super) const ZERO: Words = Words([0; 8]);
+    pub(crate) const ZERO: Words = Words([0; 8]);
 
     #[inline(always)]
-    pub(super) fn get(&self) -> __m256i {
+    pub(crate) fn get(&self) -> __m256i {
         // SAFETY: these are eight aligned words; AVX2 is present wherever this module's functions run.
         unsafe { _mm256_load_si256(self.0.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    pub(super) fn set(&mut self, x: __m256i) {
+    pub(crate) fn set(&mut self, x: __m256i) {
         // SAFETY: as for `get`.
         unsafe { _mm256_store_si256(self.0.as_mut_ptr().cast(), x) }
     }
@@ -29,19 +29,19 @@ impl Words {
 
 /// For each pass and each depth: the values of both vectors of A, and the exponents in the order of rows. An exponent has a
 /// byte if the factors are f16, and all of them are there twice. Otherwise it has 16 bits.
-pub(super) struct Left {
+pub(crate) struct Left {
     pub value: [[[Words; 2]; 8]; 2],
     pub exponent: [[Words; 8]; 2],
 }
 
 /// For each pass: the values of B and the exponents, in the order of the register: the depths of a column follow each other.
-pub(super) struct Right {
+pub(crate) struct Right {
     pub value: [[Words; 8]; 2],
     pub exponent: [[Words; 4]; 2],
 }
 
 /// Operands that were converted, and what they were converted from. Programs use a register of A or B for several products.
-pub(super) struct Kept<T, const REGISTERS: usize> {
+pub(crate) struct Kept<T, const REGISTERS: usize> {
     /// The format, the sign and the number of passes. None if nothing is kept.
     how: Option<(Input, bool, usize)>,
     registers: [Fragment; REGISTERS],
@@ -80,13 +80,14 @@ impl<T, const REGISTERS: usize> Kept<T, REGISTERS> {
 }
 
 /// The operands that were converted last: those of two A and of four B.
-pub(crate) struct Converted {
-    pub(super) left: [Kept<Left, 4>; 2],
-    pub(super) right: [Kept<Right, 2>; 4],
+pub struct Converted {
+    pub(crate) left: [Kept<Left, 4>; 2],
+    pub(crate) right: [Kept<Right, 2>; 4],
 }
 
 impl Converted {
-    pub(crate) const fn none() -> Converted {
+    /// Nothing was converted.
+    pub const fn none() -> Converted {
         Converted {
             left: [const { Kept::new(Left { value: [[[Words::ZERO; 2]; 8]; 2], exponent: [[Words::ZERO; 8]; 2] }) }; 2],
             right: [const { Kept::new(Right { value: [[Words::ZERO; 8]; 2], exponent: [[Words::ZERO; 4]; 2] }) }; 4],
@@ -97,7 +98,7 @@ impl Converted {
 /// # Safety
 /// Eight words at `p` are readable, and the host has AVX2.
 #[inline(always)]
-pub(super) unsafe fn load(p: *const u32) -> __m256i {
+pub(crate) unsafe fn load(p: *const u32) -> __m256i {
     // SAFETY: the conditions are those of this function.
     unsafe { _mm256_loadu_si256(p.cast()) }
 }
@@ -148,19 +149,19 @@ impl Exponents {
 }
 
 #[inline(always)]
-pub(super) unsafe fn splat(x: i32) -> __m256i {
+pub(crate) unsafe fn splat(x: i32) -> __m256i {
     // SAFETY: AVX2 is present, as this function asks of its caller.
     unsafe { _mm256_set1_epi32(x) }
 }
 
 #[inline(always)]
-pub(super) unsafe fn floats(x: __m256i) -> __m256 {
+pub(crate) unsafe fn floats(x: __m256i) -> __m256 {
     // SAFETY: as for `splat`.
     unsafe { _mm256_castsi256_ps(x) }
 }
 
 #[inline(always)]
-pub(super) unsafe fn ints(x: __m256) -> __m256i {
+pub(crate) unsafe fn ints(x: __m256) -> __m256i {
     // SAFETY: as for `splat`.
     unsafe { _mm256_castps_si256(x) }
 }
@@ -197,7 +198,7 @@ impl Kept<Left, 4> {
     /// A has two registers in a row for each pass, and the host has AVX2.
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "two indices of one array")]
-    pub(super) unsafe fn convert(&mut self, input: Input, a: *const u32, neg: bool, passes: usize) {
+    pub(crate) unsafe fn convert(&mut self, input: Input, a: *const u32, neg: bool, passes: usize) {
         // SAFETY: there are as many registers, as this function asks of its caller.
         if unsafe { self.has((input, neg, passes), a, 2 * passes) } {
             return;
@@ -249,7 +250,7 @@ impl Kept<Right, 2> {
     /// # Safety
     /// B has a register for each pass, in a row, and the host has AVX2.
     #[inline(always)]
-    pub(super) unsafe fn convert(&mut self, input: Input, b: *const u32, neg: bool, passes: usize) {
+    pub(crate) unsafe fn convert(&mut self, input: Input, b: *const u32, neg: bool, passes: usize) {
         // SAFETY: as for A.
         if unsafe { self.has((input, neg, passes), b, passes) } {
             return;
@@ -279,6 +280,6 @@ impl Kept<Right, 2> {
 }
 
 /// The depth of a pass.
-pub(super) const fn depth(input: Input) -> usize {
+pub(crate) const fn depth(input: Input) -> usize {
     if matches!(input, Input::Tf32) { 4 } else { 8 }
 }

@@ -1,9 +1,13 @@
 //! The vector form against [`Hmma::run`], which defines the results.
 
 use super::*;
-use crate::exec::host::avx2;
 use proptest::prelude::*;
 use sm87_num::mma::Fragment;
+
+/// Whether the host has what [`run`] needs.
+fn avx2() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
+}
 
 /// Every form: shape, type of A and B, and whether C and D are f32.
 const FORMS: [(u32, u32, bool); 8] =
@@ -79,21 +83,20 @@ type Matrices<'a> = (&'a [Fragment; 4], &'a [Fragment; 2], &'a [Fragment; 4]);
 
 /// What vectors compute, or `None` if the numbers do not suit them.
 fn vectors(how: Hmma, (a, b, c): Matrices<'_>, kept: &mut Converted, places: [usize; 2]) -> Option<[Fragment; 4]> {
-    crate::exec::host::wide! {
-        unsafe fn enabled(
-            how: Hmma,
-            (a, b, c): Matrices<'_>,
-            kept: &mut Converted,
-            places: [usize; 2],
-        ) -> Option<[Fragment; 4]> {
-            // The addend and the result are the same registers, as they are in programs.
-            let used = how.registers()[2];
-            let mut d = [[0; 32]; 4];
-            d[..used].copy_from_slice(&c[..used]);
-            let to = d.as_mut_ptr().cast::<u32>();
-            // SAFETY: the caller has found AVX2; the arrays have as many registers as any form.
-            unsafe { run(how, [a.as_ptr().cast(), b.as_ptr().cast(), to.cast_const()], kept, places, to) }.then_some(d)
-        }
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn enabled(
+        how: Hmma,
+        (a, b, c): Matrices<'_>,
+        kept: &mut Converted,
+        places: [usize; 2],
+    ) -> Option<[Fragment; 4]> {
+        // The addend and the result are the same registers, as they are in programs.
+        let used = how.registers()[2];
+        let mut d = [[0; 32]; 4];
+        d[..used].copy_from_slice(&c[..used]);
+        let to = d.as_mut_ptr().cast::<u32>();
+        // SAFETY: the caller has found AVX2; the arrays have as many registers as any form.
+        unsafe { run(how, [a.as_ptr().cast(), b.as_ptr().cast(), to.cast_const()], kept, places, to) }.then_some(d)
     }
     // SAFETY: every test ends at once where AVX2 is missing.
     unsafe { enabled(how, (a, b, c), kept, places) }
