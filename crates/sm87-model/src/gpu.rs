@@ -1,8 +1,9 @@
 //! What all CTAs of a launch share: the SMs and the memory behind them, and the estimate that follows.
 
-use super::l2::{L2, Shared};
+use super::caches::{Cache, L2, Shared};
+use super::ledger::Rows;
 use super::machine::{DRAM_ALL, DRAM_READS, Estimate, Machine, Unit};
-use super::memory::{self, Cache, Touch, Touching, Way};
+use super::memory::{self, Touch, Touching, Way};
 use super::table::{self, FILL, SCHEDULERS, SLICE};
 use sm87::Launch;
 use sm87::isa::memory::{Scope, Shape, Space};
@@ -244,6 +245,49 @@ impl Sm {
 /// The GPU of a launch while no CTA uses it.
 pub(super) type Lent = Arc<Mutex<Option<Box<Gpu>>>>;
 
+/// The model of what one launch takes on a machine.
+pub struct Model {
+    pub(super) gpu: Lent,
+    /// The CTAs that the GPU holds.
+    pub(super) together: usize,
+    /// What an SM gets of the L2 cache in a cycle, in parts of a byte.
+    pub(super) fill: u64,
+    pub(super) estimate: Mutex<Option<Estimate>>,
+    /// What is noted of each instruction, if that is asked for.
+    pub(super) rows: Option<Arc<Mutex<Rows>>>,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model").field("estimate", &self.estimate).finish_non_exhaustive()
+    }
+}
+
+impl Model {
+    /// The model of a launch that has not begun.
+    pub fn new(machine: Machine, launch: &Launch) -> Model {
+        let gpu = Box::new(Gpu::new(machine, launch));
+        let together = launch.enabled_sms().count() * Occupancy::of(launch).ctas as usize;
+        let fill = gpu.fill();
+        Model { gpu: Arc::new(Mutex::new(Some(gpu))), together, fill, estimate: Mutex::default(), rows: None }
+    }
+
+    /// The same, which also notes what each instruction does.
+    pub fn noting(machine: Machine, launch: &Launch) -> Model {
+        Model { rows: Some(Arc::default()), ..Model::new(machine, launch) }
+    }
+
+    /// What was noted of each instruction, once the launch has ended.
+    pub fn rows(&self) -> Rows {
+        self.rows.as_ref().map(|rows| std::mem::take(&mut *rows.lock())).unwrap_or_default()
+    }
+
+    /// What the launch takes, once it has ended. It is never less than what its program saw on the clocks.
+    pub fn estimate(&self) -> Option<Estimate> {
+        *self.estimate.lock()
+    }
+}
+
 /// What the SM of a CTA has behind it.
 pub(super) struct Behind {
     lent: Lent,
@@ -253,14 +297,12 @@ pub(super) struct Behind {
     pub sm: u32,
     /// The bytes that this place of a CTA has asked the L2 cache for.
     pub asked: u64,
-    /// The bytes that the DRAM has moved for the instruction that is accounted for.
-    pub moved: u64,
 }
 
 impl Behind {
     /// Nothing was asked for yet.
     pub fn new(lent: &Lent) -> Behind {
-        Behind { lent: lent.clone(), gpu: None, sm: 0, asked: 0, moved: 0 }
+        Behind { lent: lent.clone(), gpu: None, sm: 0, asked: 0 }
     }
 
     /// The GPU, of which nobody else knows until it is given back.
@@ -273,6 +315,11 @@ impl Behind {
         self.gpu.as_deref_mut()
     }
 
+    /// The bytes that the DRAM has moved so far.
+    pub fn moved(&mut self) -> u64 {
+        self.gpu().map_or(0, |gpu| gpu.shared.dram_bytes)
+    }
+
     /// The turn of the CTA is over.
     pub fn give_back(&mut self) {
         if let Some(gpu) = self.gpu.take() {
@@ -283,7 +330,6 @@ impl Behind {
     /// Accesses to lines of global memory, whose result takes `near` cycles if the L1 cache has them. The lanes want `wanted` bytes.
     #[inline(always)]
     pub fn global(&mut self, touching: Touching<'_>, (shape, near): (&Shape, u16), wanted: u64) -> Touch {
-        self.moved = 0;
         if touching.is_empty() {
             return Touch::default();
         }
@@ -291,12 +337,10 @@ impl Behind {
         let way = Way { writes: shape.writes && !copies, passes_l1: shape.scope > Some(Scope::Sm), near };
         let (sm, asked) = (self.sm, self.asked);
         let Some((behind, l1)) = self.gpu().and_then(|gpu| gpu.memory(sm)) else { return Touch::default() };
-        let before = behind.dram_bytes;
         let touch = memory::global(behind, l1, touching, way, asked);
         if way.writes {
             behind.wrote(touching.sectors(), wanted);
         }
-        self.moved = behind.dram_bytes - before;
         self.asked += touch.filled;
         touch
     }

@@ -5,17 +5,17 @@
 //!    ├ segment   instructions that are accounted for together
 //!    ├ step      what must be known of an instruction      table   the figures of sm_87, with their sources
 //!    ├ timeline  when a warp issues its instructions
-//!    ├ memory    lines, sectors, caches and banks
-//!    ├ l2        the cache that all CTAs share
+//!    ├ memory    lines, sectors and banks
+//!    ├ caches    what is in the L1 caches, and in the L2 cache that all CTAs share
 //!    ├ phases    when the warps of a CTA go on after a barrier
 //!    ├ ledger    what is noted of each instruction for a profile
-//!    └ gpu     SMs, and the estimate
+//!    └ gpu     the model of a launch: SMs, and the estimate
 //! ```
 //!
 //! A launch that names no machine has no meter and no such copy, so that it executes what it always executed. The numbers of a
 //! launch depend on nothing but the launch: one thread executes its CTAs in order, and the caches are empty when it begins.
+mod caches;
 mod gpu;
-mod l2;
 mod ledger;
 mod machine;
 mod memory;
@@ -25,16 +25,16 @@ mod step;
 mod table;
 mod timeline;
 
-pub use gpu::Occupancy;
+pub use gpu::{Model, Occupancy};
 pub use ledger::{Accesses, Counters, Listed, Rows, Stall};
 pub use machine::{Estimate, Machine, Unit};
 pub use table::{instructions_per_cycle, operations_per_cycle};
 
-use gpu::{Behind, Busy, Gpu, Lent};
+use gpu::{Behind, Busy, Lent};
 use ledger::Ledger;
 use memory::{Lines, Seen, Touch};
 use phases::Phases;
-use segment::{Segment, Segments, prologue};
+use segment::{SEEN, Segment, Segments, prologue};
 use sm87::Launch;
 use sm87::isa;
 use sm87::isa::memory::{Shape, Space};
@@ -46,51 +46,7 @@ use sm87::observe::{
 use std::sync::Arc;
 use step::{Kind, Step};
 use table::SCHEDULERS;
-use tegrarm_lock::Mutex;
 use timeline::Timeline;
-
-/// The model of what one launch takes on a machine.
-pub struct Model {
-    gpu: Lent,
-    /// The CTAs that the GPU holds.
-    together: usize,
-    /// What an SM gets of the L2 cache in a cycle, in parts of a byte.
-    fill: u64,
-    estimate: Mutex<Option<Estimate>>,
-    /// What is noted of each instruction, if that is asked for.
-    rows: Option<Arc<Mutex<Rows>>>,
-}
-
-impl std::fmt::Debug for Model {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Model").field("estimate", &self.estimate).finish_non_exhaustive()
-    }
-}
-
-impl Model {
-    /// The model of a launch that has not begun.
-    pub fn new(machine: Machine, launch: &Launch) -> Model {
-        let gpu = Box::new(Gpu::new(machine, launch));
-        let together = launch.enabled_sms().count() * Occupancy::of(launch).ctas as usize;
-        let fill = gpu.fill();
-        Model { gpu: Arc::new(Mutex::new(Some(gpu))), together, fill, estimate: Mutex::default(), rows: None }
-    }
-
-    /// The same, which also notes what each instruction does.
-    pub fn noting(machine: Machine, launch: &Launch) -> Model {
-        Model { rows: Some(Arc::default()), ..Model::new(machine, launch) }
-    }
-
-    /// What was noted of each instruction, once the launch has ended.
-    pub fn rows(&self) -> Rows {
-        self.rows.as_ref().map(|rows| std::mem::take(&mut *rows.lock())).unwrap_or_default()
-    }
-
-    /// What the launch takes, once it has ended. It is never less than what its program saw on the clocks.
-    pub fn estimate(&self) -> Option<Estimate> {
-        *self.estimate.lock()
-    }
-}
 
 impl Observer for Model {
     /// Every instruction is accounted for, but only the heads of segments are looked at.
@@ -98,7 +54,9 @@ impl Observer for Model {
         let word = |at: u32| image.place(at).and_then(&mut *fetch).unwrap_or_default();
         let words: Vec<_> = (0..image.len()).map(word).collect();
         let steps: Vec<_> = words.iter().map(|&word| Step::of(isa::lookup(word), word)).collect();
-        let mut segments = Segments::new(&steps, &image.targets(), prologue(image));
+        let enters = image.targets();
+        let mut segments = Segments::new(&steps, &enters, prologue(image));
+        segments.join(&enters, |at| image.origin(at), |at| image.guard(at).is_always_true());
         if self.rows.is_some() {
             let listed = |at: usize| Some(Listed::new(image.place(at as u32)?, words[at], &steps[at]));
             segments.listed = (0..steps.len()).map(listed).collect();
@@ -181,9 +139,6 @@ impl Meter {
 /// The most segments in a row of which no lane executes the first instruction, and that are accounted for nevertheless.
 const SKIPPED: u32 = 64;
 
-/// Of so many instructions the last accesses are known.
-const SEEN: usize = 256;
-
 /// Accounts for the instructions of CTAs, one after another.
 struct Meter {
     /// The program that was executed last, and its segments.
@@ -205,7 +160,7 @@ struct Account {
     fill: u64,
     accesses: Vec<Access>,
     lines: Lines,
-    /// The last accesses of instructions.
+    /// The last accesses of segments.
     seen: Vec<Seen>,
     ledger: Option<Box<Ledger>>,
 }
@@ -255,38 +210,52 @@ impl Account {
         &mut self.warps[index as usize]
     }
 
-    /// Accounts for a segment of a program before the lanes in `exec` execute its first instruction, and for those before it that were
-    /// skipped.
+    /// Accounts for a segment of a program before the lanes in `exec` execute its first instruction, for those that are accounted for with it, and for
+    /// those before it that were skipped.
     #[inline(always)]
     fn segment(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, segments: &Segments, exec: u32) {
         let Some(&number) = segments.of.get(u.at() as usize) else { return };
-        let Some(segment) = segments.all.get(number as usize) else { return };
+        let Some(joined) = segments.all.get(number as usize).map(|segment| segment.joined) else { return };
         let index = w.index() as usize;
         if self.warps.len() <= index {
             self.warps.resize(index + 1, Timeline::default());
         }
         let warp = &self.warps[index];
         if let Some(next) = warp.next.filter(|&next| next < number && number - next <= SKIPPED) {
-            (next..number).for_each(|skipped| self.skip(w, segments, skipped));
+            (next..number).for_each(|skipped| self.skip(w.index(), w.active(), segments, skipped));
         }
         self.resume(w.index());
+        self.whole(w, env, u, segments, (number, exec));
+        for number in number + 1..=number + joined {
+            let at = segments.all[number as usize].at.start;
+            if let Some(u) = env.image().uop(at) {
+                self.whole(w, env, u, segments, (number, exec));
+            }
+        }
+    }
+
+    /// Accounts for one segment, of whose first instruction this is the micro-op.
+    #[inline(always)]
+    fn whole(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, segments: &Segments, (number, exec): (u32, u32)) {
+        let segment = &segments.all[number as usize];
         match &segment.first {
             None => {}
-            Some(step) if self.ledger.is_some() => self.first_noted(w, env, u, (step, number), exec),
-            Some(step) => self.first(w, env, u, (step, number), exec),
+            Some(step) if self.ledger.is_some() => self.first_noted(w, env, u, (segment, step, number), exec),
+            Some(step) => self.first(w, env, u, (segment, step, number), exec),
         }
-        self.rest(w, segments, (segment, number));
+        self.rest(w.index(), w.active(), segments, (segment, number));
     }
 
     /// Accounts for the first instruction of a segment, and notes what it does.
     #[inline(never)]
-    fn first_noted(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, number): (&Step, u32), exec: u32) {
+    fn first_noted(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, of: (&Segment, &Step, u32), exec: u32) {
+        let (_, step, number) = of;
         if let Some(first) = self.ledger.as_mut().and_then(|ledger| ledger.first(number)) {
             first.lanes += u64::from(exec.count_ones());
         }
         let warp = self.warp(w.index());
         let (began, why) = (warp.now(), warp.reason(step.waits));
-        self.first(w, env, u, (step, number), exec);
+        self.first(w, env, u, of, exec);
         self.waited(w.index(), (step, number), began, why);
     }
 
@@ -306,10 +275,10 @@ impl Account {
 
     /// Accounts for the first instruction of a segment, whose cost depends on what it does.
     #[inline(always)]
-    fn first(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (step, number): (&Step, u32), exec: u32) {
+    fn first(&mut self, w: &Warp, env: &Env<'_>, u: &Uop, (segment, step, number): (&Segment, &Step, u32), exec: u32) {
         match &step.kind {
             Kind::Access(shape) if shape.space == Space::Global => {
-                let touch = self.global(w, u, (step, shape, number), exec);
+                let touch = self.global(w, u, (segment, step, shape, number), exec);
                 self.accessed(w, (step, shape), touch);
             }
             Kind::Access(shape) => {
@@ -342,17 +311,17 @@ impl Account {
 
     /// Accounts for the other instructions of a segment.
     #[inline(always)]
-    fn rest(&mut self, w: &Warp, segments: &Segments, (segment, number): (&Segment, u32)) {
+    fn rest(&mut self, warp: u32, active: u32, segments: &Segments, (segment, number): (&Segment, u32)) {
         if segment.units[Unit::Issue as usize] > 0 {
-            let busy = self.units(w.index());
+            let busy = self.units(warp);
             busy.iter_mut().zip(&segment.units).for_each(|(sum, &more)| *sum += more);
         }
         let events = segments.events_of(segment);
-        let timeline = &mut self.warps[w.index() as usize];
+        let timeline = &mut self.warps[warp as usize];
         match &mut self.ledger {
             None => timeline.run(events, segment.tail),
             Some(ledger) => {
-                ledger.ran(number, w.active());
+                ledger.ran(number, active);
                 let at = segment.events.start as usize..segment.events.end as usize;
                 timeline.run_noted(events, segment.tail, &mut ledger.waited[at]);
             }
@@ -362,17 +331,17 @@ impl Account {
 
     /// Accounts for a segment of which no lane executes the first instruction.
     #[inline(never)]
-    fn skip(&mut self, w: &Warp, segments: &Segments, number: u32) {
-        self.resume(w.index());
+    fn skip(&mut self, index: u32, active: u32, segments: &Segments, number: u32) {
+        self.resume(index);
         if let Some(step) = &segments.all[number as usize].first {
-            let warp = self.warp(w.index());
+            let warp = self.warp(index);
             let (began, why) = (warp.now(), warp.reason(step.waits));
-            self.issue(w.index(), step, 0);
+            self.issue(index, step, 0);
             if self.ledger.is_some() {
-                self.waited(w.index(), (step, number), began, why);
+                self.waited(index, (step, number), began, why);
             }
         }
-        self.rest(w, segments, (&segments.all[number as usize], number));
+        self.rest(index, active, segments, (&segments.all[number as usize], number));
     }
 
     /// If the warp waited at a barrier, the barrier is complete now.
@@ -433,26 +402,34 @@ impl Account {
 
     /// Accesses to global memory alone.
     #[inline(always)]
-    fn global(&mut self, w: &Warp, u: &Uop, (step, shape, number): (&Step, &Shape, u32), exec: u32) -> Touch {
+    fn global(
+        &mut self,
+        w: &Warp,
+        u: &Uop,
+        (segment, step, shape, number): (&Segment, &Step, &Shape, u32),
+        exec: u32,
+    ) -> Touch {
         let addresses = Addresses::of(w, u, shape);
         let active = access::active(w, u, shape, exec);
         let touching = if active == u32::MAX {
-            let slot = number as usize % SEEN;
+            let slot = segment.alike.unwrap_or(number) as usize % SEEN;
             if self.seen.len() <= slot {
                 self.seen.resize_with(slot + 1, Seen::default);
             }
             let seen = &mut self.seen[slot];
-            self.lines.find(seen, (|lane| addresses.wide(lane), addresses.low()), shape.len)
+            let addresses = (|lane| addresses.wide(lane), || addresses.low());
+            self.lines.find(seen, addresses, (shape.len, segment.alike.is_some()))
         } else {
             self.lines.clear();
             lanes(active).for_each(|lane| self.lines.add(addresses.wide(lane), shape.len));
             self.lines.touching()
         };
         let wanted = u64::from(active.count_ones() * shape.len);
+        let Some(ledger) = &mut self.ledger else { return self.behind.global(touching, (shape, step.latency), wanted) };
+        let before = self.behind.moved();
         let touch = self.behind.global(touching, (shape, step.latency), wanted);
-        if let Some(ledger) = &mut self.ledger {
-            ledger.accessed(number, &[], (touching.sectors(), wanted), (touch.filled, self.behind.moved));
-        }
+        let moved = self.behind.moved() - before;
+        ledger.accessed(number, &[], (touching.sectors(), wanted), (touch.filled, moved));
         touch
     }
 
@@ -474,6 +451,7 @@ impl Account {
             self.lines.add(access.at, access.len);
             bytes += u64::from(access.len);
         }
+        let before = self.behind.moved();
         let touch = self.behind.global(self.lines.touching(), (shape, step.latency), bytes);
         let stored = memory::shared(&accesses, step.latency);
         let touch = match shape.space {
@@ -483,7 +461,8 @@ impl Account {
         };
         if let Some(ledger) = &mut self.ledger {
             let sectors = self.lines.touching().sectors();
-            ledger.accessed(number, &accesses, (sectors, bytes), (touch.filled, self.behind.moved));
+            let moved = self.behind.moved() - before;
+            ledger.accessed(number, &accesses, (sectors, bytes), (touch.filled, moved));
         }
         self.accesses = accesses;
         touch

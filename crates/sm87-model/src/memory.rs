@@ -1,6 +1,6 @@
 //! The memory of the GPU: lines, sectors and caches of global memory, and banks of shared memory.
 
-use super::l2::{Sectors, Shared, bytes, spread};
+use super::caches::{Cache, Sectors, Shared, bytes, spread};
 use super::table::{L1_HIT, LINE, SECTOR};
 use sm87::observe::access::{self, Access, Memory};
 
@@ -31,61 +31,6 @@ impl Touch {
     }
 }
 
-/// The ways of the L1 cache: so many lines whose numbers lead to the same place can be there. NVIDIA does not say how many there are.
-const WAYS: usize = 4;
-
-/// Lines of a cache: their numbers, increased by one, the last one that was used first, and the sectors of each that are there. Above
-/// these are the ones that were changed.
-#[derive(Clone, Copy, Default)]
-struct Set {
-    tags: [u64; WAYS],
-    sectors: [Sectors; WAYS],
-}
-
-/// A cache whose lines have four sectors, each filled by itself.
-pub(super) struct Cache {
-    sets: Vec<Set>,
-}
-
-impl Cache {
-    /// An empty cache of about `bytes` bytes.
-    pub(super) fn new(bytes: u64) -> Cache {
-        Cache { sets: vec![Set::default(); ((bytes / LINE) as usize / WAYS).max(1)] }
-    }
-
-    /// The set for a line number. Numbers are spread, so that lines that lie far apart evenly do not meet.
-    #[inline(always)]
-    fn set(&mut self, line: u64) -> &mut Set {
-        let number = ((u128::from(spread(line)) * self.sets.len() as u128) >> 64) as usize;
-        &mut self.sets[number]
-    }
-
-    /// Whether the line was used last of its set, and the sectors are there. To read them changes nothing.
-    #[inline(always)]
-    fn is_last(&mut self, line: u64, sectors: Sectors) -> bool {
-        let set = self.set(line);
-        set.tags[0] == line + 1 && sectors & !set.sectors[0] == 0
-    }
-
-    /// Reads sectors of a line, which are there afterwards. Returns those that were there.
-    #[inline(always)]
-    pub(super) fn read(&mut self, line: u64, sectors: Sectors) -> Sectors {
-        let Set { tags, sectors: there } = self.set(line);
-        if tags[0] != line + 1 {
-            let known = tags.iter().position(|&tag| tag == line + 1);
-            let last = known.unwrap_or(WAYS - 1);
-            let found = if known.is_some() { there[last] } else { 0 };
-            for way in (1..=last).rev() {
-                (tags[way], there[way]) = (tags[way - 1], there[way - 1]);
-            }
-            (tags[0], there[0]) = (line + 1, found);
-        }
-        let here = there[0] & sectors;
-        there[0] |= sectors;
-        here
-    }
-}
-
 /// The lines that an instruction touches, with their sectors. A warp touches 32 lines, or 64 if none is aligned.
 #[derive(Default)]
 pub(super) struct Lines {
@@ -112,17 +57,20 @@ pub(super) struct Seen {
     most: i64,
     /// The bytes of each lane. 0 means that nothing is known.
     len: u32,
+    /// Whether the lanes of the last access were found to lie so.
+    fits: bool,
     /// The lanes that are where no earlier lane is.
     alone: Vec<u8>,
-    /// Places of the first lane, and the lines there, by a part of the place.
+    /// Places of the first lane, and the lines there, by a part of the place. Those are known that have a bit in `known`.
     places: [(u64, Vec<Touched>); PLACES],
+    known: u32,
 }
 
 /// A line, and sectors of it.
 pub(super) type Touched = (u64, Sectors);
 
-/// Loops often go on by a quarter of a sector or more.
-const PLACES: usize = 8;
+/// Loops go on by a word or more, and so do the loads of a chain.
+const PLACES: usize = 32;
 const APART: u64 = LINE / PLACES as u64;
 
 impl Seen {
@@ -144,7 +92,7 @@ impl Seen {
         self.len = len;
         self.alone.clear();
         self.alone.extend((0..32).filter(|&lane| !low[..lane].contains(&low[lane])).map(|lane| lane as u8));
-        self.places.iter_mut().for_each(|(_, list)| list.clear());
+        self.known = 0;
     }
 }
 
@@ -177,31 +125,39 @@ impl Lines {
     /// Finds the lines of an access of all lanes. In loops, the lanes often lie as in the last access of the instruction, moved by the same
     /// amount. If they were once at the same place of a line, the lines are those of that time, moved by whole lines.
     ///
-    /// `address` tells the address of a lane, and `low` the low words if all other bits are the same.
+    /// `address` tells the address of a lane, and `low` the low words if all other bits are the same. It is not asked if `known` says that the
+    /// lanes lie as in the access before.
     #[inline(always)]
     pub(super) fn find<'a>(
         &'a mut self,
         seen: &'a mut Seen,
-        (address, low): (impl Fn(u32) -> u64, Option<&[u32; 32]>),
-        len: u32,
+        (address, low): (impl Fn(u32) -> u64, impl FnOnce() -> Option<&'a [u32; 32]>),
+        (len, known): (u32, bool),
     ) -> Touching<'a> {
-        let at = address(0);
-        let Some(low) = low else {
+        if !known {
+            let low = low();
+            seen.fits = low.is_some();
+            if let Some(low) = low.filter(|low| !seen.is_alike(low, len)) {
+                seen.keep(low, len);
+            }
+        }
+        if !seen.fits {
             self.clear();
             (0..32).for_each(|lane| self.add(address(lane), len));
             return self.touching();
-        };
-        if !seen.is_alike(low, len) {
-            seen.keep(low, len);
         }
-        let (place, list) = &mut seen.places[(at / APART) as usize % PLACES];
-        if list.is_empty() || !(*place ^ at).is_multiple_of(LINE) {
+        let at = address(0);
+        let number = (at / APART) as usize % PLACES;
+        let (place, list) = &mut seen.places[number];
+        if seen.known >> number & 1 == 0 || !(*place ^ at).is_multiple_of(LINE) {
             self.clear();
             seen.alone.iter().for_each(|&lane| self.add(address(lane.into()), len));
             list.clone_from(&self.list);
             *place = at;
+            seen.known |= 1 << number;
         }
-        Touching { list, moved: (at.wrapping_sub(*place) as i64 / LINE as i64) as u64 }
+        // The distance is a multiple of the size of a line.
+        Touching { list, moved: (at.wrapping_sub(*place) as i64 >> LINE.trailing_zeros()) as u64 }
     }
 
     /// The lines that were added.
@@ -263,24 +219,44 @@ pub(super) struct Way {
 /// Accesses of a warp to global memory, when its CTA's place has asked the L2 cache for `clock` bytes.
 #[inline(always)]
 pub(super) fn global(shared: &mut Shared, l1: &mut Cache, touching: Touching<'_>, way: Way, clock: u64) -> Touch {
-    let count = touching.list.len() as u64;
-    let mut touch = Touch { busy: count, ..Touch::default() };
-    let mut latency = L1_HIT;
+    let Touching { list, moved } = touching;
+    let (mut filled, mut first) = (0, L1_HIT);
     // Stores go on to the L2 cache at once.
     let passes_l1 = way.writes || way.passes_l1;
-    let is_last = |&(line, sectors): &Touched| !passes_l1 && l1.is_last(line, sectors);
-    let known = touching.lines().take_while(is_last).count();
-    for (line, sectors) in touching.lines().skip(known) {
-        let here = if passes_l1 { 0 } else { l1.read(line, sectors) };
-        let missing = sectors & !here;
+    let mut known = 0;
+    while let Some(&(line, sectors)) = list.get(known)
+        && !passes_l1
+        && l1.is_last(line.wrapping_add(moved), sectors)
+    {
+        known += 1;
+    }
+    if known < list.len() {
+        let others = Touching { list: &list[known..], moved };
+        (filled, first) = looked_up(shared, if passes_l1 { None } else { Some(l1) }, others, way.writes, clock);
+    }
+    let lines = list.len() as u64;
+    Touch { busy: lines, latency: comes(first, way.near, lines).into(), filled }
+}
+
+/// Looks up lines in the caches. Returns the bytes that come from the L2 cache, and the cycles until the first word is there of the line that comes
+/// last.
+#[inline(never)]
+fn looked_up(
+    shared: &mut Shared,
+    mut l1: Option<&mut Cache>,
+    touching: Touching<'_>,
+    writes: bool,
+    clock: u64,
+) -> (u64, u32) {
+    let (mut filled, mut last) = (0, L1_HIT);
+    for (line, sectors) in touching.lines() {
+        let missing = sectors & !l1.as_mut().map_or(0, |l1| l1.read(line, sectors));
         if missing != 0 {
-            let until = shared.touch(line, missing, way.writes, clock + touch.filled);
-            touch.filled += bytes(missing);
-            latency = latency.max(until);
+            last = last.max(shared.touch(line, missing, writes, clock + filled));
+            filled += bytes(missing);
         }
     }
-    touch.latency = u64::from(comes(latency, way.near, count));
-    touch
+    (filled, last)
 }
 
 /// When a result is there of which the first word takes `first` cycles, and which takes `near` cycles if the L1 cache has it. Wide values
@@ -367,7 +343,7 @@ pub(super) fn local(accesses: &[Access], near: u16) -> Touch {
 
 #[cfg(test)]
 mod tests {
-    use super::super::l2::L2;
+    use super::super::caches::L2;
     use super::super::table::{DRAM_NS, L2_HIT};
     use super::*;
 
@@ -446,19 +422,11 @@ mod tests {
             let low = all.map(|at| at as u32);
             let low = all.iter().all(|one| one >> 32 == at >> 32).then_some(&low);
             let (mut found, mut anew) = (Lines::default(), Lines::default());
-            let touching = found.find(&mut seen, (|lane| all[lane as usize], low), len).lines().collect::<Vec<_>>();
+            let touching =
+                found.find(&mut seen, (|lane| all[lane as usize], || low), (len, false)).lines().collect::<Vec<_>>();
             all.iter().for_each(|&at| anew.add(at, len));
             assert_eq!(touching, anew.list, "{at:#x}, {len}, {step}");
         }
-    }
-
-    #[test]
-    fn a_cache_keeps_what_was_used_last() {
-        let mut cache = Cache::new(4 * LINE);
-        let here = |cache: &mut Cache, line: u64| cache.read(line, 1) == 1;
-        assert!((0..4).all(|line| !here(&mut cache, line)) && (0..4).all(|line| here(&mut cache, line)));
-        assert_eq!(cache.read(0, 0b11), 1, "the other sectors of a line are not there");
-        assert!(here(&mut cache, 0) && !here(&mut cache, 4) && here(&mut cache, 0) && !here(&mut cache, 1));
     }
 
     #[test]

@@ -4,10 +4,13 @@
 #[allow(dead_code, reason = "the tests of the engine use more of it")]
 mod support;
 
-use sm87::observe::Observer;
-use sm87::{Launch, Limits, run_observed};
+use sm87::observe::access::{self, Memory};
+use sm87::observe::{Chosen, CtaObserver, Fetch, Flow, Image, Observer, Step};
+use sm87::{Launch, Limits, Word, run_observed};
 use sm87_model::{Accesses, Counters, Estimate, Machine, Model, Rows, Stall, Unit};
-use support::{Arg, Gpu, Kernel};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use support::{Arg, Gpu, Kernel, Noise};
 
 /// The Jetson AGX Orin 64 GB.
 const ORIN: Machine =
@@ -266,4 +269,98 @@ fn far_functions_take_as_long_as_near_ones() {
     };
     let near = took(8192);
     assert_eq!([took(5 << 20), took(3 << 30)], [near; 2]);
+}
+
+/// Looks at every access to memory when it is executed, and counts the sectors of global memory of each instruction one by one.
+#[derive(Default)]
+struct Sectors(Mutex<BTreeMap<i64, (u64, u64)>>);
+
+impl Observer for Sectors {
+    fn choose(&self, image: &Image, _: &mut Fetch<'_>) -> Chosen {
+        let accesses = |at: u32| image.row(at).is_some_and(|row| row.effects.memory().is_some());
+        Chosen { which: (0..image.len()).map(accesses).collect(), is_narrow: true, notes: Arc::new(()) }
+    }
+
+    fn ctas<'a>(&'a self, _: &Launch, _: &Image) -> Box<dyn CtaObserver + 'a> {
+        Box::new(SectorsOfCtas(self))
+    }
+
+    fn ends(&self, _: u64) {}
+}
+
+struct SectorsOfCtas<'a>(&'a Sectors);
+
+impl CtaObserver for SectorsOfCtas<'_> {
+    fn begins(&mut self, _: u32) {}
+
+    fn step(&mut self, step: &mut Step<'_, '_>) -> Flow {
+        let ((w, env, u), mut found) = (step.parts(), Vec::new());
+        let memory = env.image().row(u.at()).and_then(|row| row.effects.memory()).expect("it was chosen");
+        access::find(&mut found, w, env, u, &memory.shape(Word(env.image().word(u.at()))), step.exec());
+        let global = found.iter().filter(|access| access.memory == Memory::Global);
+        let sectors: BTreeSet<u64> =
+            global.flat_map(|access| access.at / 32..=(access.at + u64::from(access.len) - 1) / 32).collect();
+        if !sectors.is_empty() {
+            let mut counts = self.0.0.lock().expect("nobody panics");
+            let (requests, taken) = counts.entry(env.image().place(u.at()).expect("it is decoded")).or_default();
+            (*requests, *taken) = (*requests + 1, *taken + sectors.len() as u64);
+        }
+        step.execute()
+    }
+}
+
+/// The model finds the sectors of accesses, for which it looks at several of them at once, as somebody finds them who looks at each access.
+fn has_sectors_of_each_access(launch: Launch) {
+    let (model, counted) = (Model::noting(ORIN, &launch), Sectors::default());
+    run_observed(&launch, &[&model, &counted]).expect("no fault");
+    assert_eq!(model.estimate(), Some(estimated(launch)));
+    let rows = model.rows();
+    let global = rows.iter().map(|(place, (_, counters))| (*place, (counters.global.requests, counters.global.taken)));
+    assert_eq!(
+        global.filter(|(_, counts)| counts.0 > 0).collect::<BTreeMap<_, _>>(),
+        *counted.0.lock().expect("nobody panics")
+    );
+}
+
+/// The instructions of which random programs are made: R2 and R3 are an address, R4 is the number of the thread, and R5 is 4.
+fn instruction(noise: &mut Noise) -> (u64, u64) {
+    let random = noise.next() >> 8;
+    let (guard, offset) = ([7, 7, 7, 7, 0, 8][random as usize % 6] << 12, (random >> 8) % 32 * 16);
+    match (random >> 16) % 16 {
+        // LDG.E R6 and LDG.E.128 R8, [R2.64+offset].
+        0..=4 => (offset << 40 | 0x0004_0206_0981 | guard, 0x000e_a200_0c1e_1900),
+        5..=7 => (offset << 40 | 0x0004_0208_0981 | guard, 0x000e_a200_0c1e_1d00),
+        // STG.E [R2.64+offset], R10, which is 0.
+        8 | 9 => (offset << 40 | 0x000a_0200_0986 | guard, 0x000f_e200_0c10_1904),
+        // IADD3 R2, R2, offset, RZ.
+        10 | 11 => (offset << 32 | 0x0202_0810 | guard, 0x000f_e400_07ff_e0ff),
+        // ISETP.NE.AND P0, PT, R4, number, PT.
+        12 => (((random >> 24) % 64) << 32 | 0x0400_780c, 0x000f_da00_03f0_5270),
+        // IMAD.WIDE R2, R6, R5, c[0x0][0x160], where R6 is 0.
+        13 => (0x5800_0602_7625, 0x000f_cc00_078e_0205),
+        // FADD R9, R7, R7.
+        _ => (0x0007_0709_7221, 0x004f_ca00_0000_0000),
+    }
+}
+
+#[test]
+fn accesses_that_are_looked_at_together_are_those_that_are_executed() {
+    let mut gpu = Gpu::default();
+    has_sectors_of_each_access(strided_launch(&mut gpu, 3));
+    let buffers = [(); 3].map(|()| gpu.alloc(4 * 128 * 128));
+    let args = [0, 1, 2].map(|i| Arg::Ptr(&buffers[i]));
+    has_sectors_of_each_access(gpu.launch(&kernel!("tinygrad_gemm_128"), [2, 4, 1], [8, 16, 1], &args));
+    let beginning = kernel!("model_strided").code[..0x1c0].to_vec();
+    let mut noise = Noise(1);
+    for _ in 0..60 {
+        let mut kernel = Kernel { registers: 16, ..kernel!("model_strided") };
+        kernel.code = beginning.clone();
+        let middle = (0..30).map(|_| instruction(&mut noise));
+        for (low, high) in middle.chain([(0x0000_0000_0000_794d, 0x000f_ea00_0380_0000)]) {
+            kernel.code.extend([low, high].into_iter().flat_map(u64::to_le_bytes));
+        }
+        let buffer = gpu.alloc(1 << 15);
+        let args = [Arg::Ptr(&buffer), Arg::Ptr(&buffer), Arg::Int(4)];
+        has_sectors_of_each_access(gpu.launch(&kernel, [2, 1, 1], [64, 1, 1], &args));
+    }
 }

@@ -42,7 +42,7 @@ pub mod observe {
     pub use crate::exec::observe::{Chosen, CtaObserver, Observer, Step};
     pub use crate::exec::ops::barrier::{named as named_barrier, waits as waits_at_barrier};
     pub use crate::exec::rows::{Pred, REGISTER, Src, pred};
-    pub use crate::exec::uop::{Flow, Uop};
+    pub use crate::exec::uop::{Flow, Origin, Uop};
     pub use crate::exec::warp::{Warp, lanes};
 }
 

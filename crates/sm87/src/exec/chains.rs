@@ -29,15 +29,23 @@ struct Chain {
     mods: u32,
 }
 
-impl Chain {
-    /// Whether one of its address registers, which are pairs at most, is among the rows.
-    fn reads(&self, rows: &Range<usize>) -> bool {
-        let within = |s: Src| {
-            let row = s.own() / 32;
-            row < rows.end && rows.start < row + 2
-        };
-        within(self.a) || within(self.c)
-    }
+/// Whether one of the address registers `a` and `c`, which are pairs at most, is among the rows.
+fn reads((a, c): (Src, Src), rows: &Range<usize>) -> bool {
+    let within = |s: Src| {
+        let row = s.own() / 32;
+        row < rows.end && rows.start < row + 2
+    };
+    within(a) || within(c)
+}
+
+/// How many instructions before each access write none of its address registers. So many are counted at most.
+pub(crate) fn steady(uops: &[Uop], rows: &[Option<&Opcode>], written: &[Range<usize>]) -> Vec<u8> {
+    const MOST: usize = 128;
+    let before = |u: &Uop, row: &Opcode| {
+        let before = written[..u.at as usize].iter().rev().take(MOST);
+        row.effects.memory().map_or(0, |_| before.take_while(|rows| !reads((u.a, u.c), rows)).count())
+    };
+    uops.iter().zip(rows).map(|(u, row)| row.map_or(0, |row| before(u, row)) as u8).collect()
 }
 
 /// What a load reads that can be in a chain, because every lane that executes it reads memory.
@@ -74,6 +82,6 @@ pub(crate) fn link(
                 None => chains.push(Chain { source, first: at, a: u.a, c: u.c, mods: u.mods }),
             }
         }
-        chains.retain(|k| !k.reads(&written[at]));
+        chains.retain(|k| !reads((k.a, k.c), &written[at]));
     }
 }

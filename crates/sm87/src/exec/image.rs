@@ -12,7 +12,7 @@ use super::record::Record;
 use super::rows;
 use super::rows::Pred;
 use super::runs::{self, Piece, Run, Stretch};
-use super::uop::{Handlers, Uop};
+use super::uop::{Handlers, Origin, Uop};
 use crate::isa::{self, Op, Row};
 use crate::word::Word;
 use once_cell::race::OnceBox;
@@ -58,6 +58,8 @@ pub struct Image {
     pub(super) beginning: Vec<Rows>,
     /// Whether all warps that come to an instruction with the same registers do the same.
     pub(super) alike: Vec<bool>,
+    /// How many instructions before each access write none of its address registers.
+    pub(super) steady: Vec<u8>,
     /// The instructions that may belong to the opening.
     pub(super) opening: Parts,
     /// Whether the code reads a clock, or sleeps.
@@ -160,7 +162,19 @@ impl Image {
 
     /// The guard of an instruction.
     pub fn guard(&self, at: u32) -> Pred {
-        self.uops.get(at as usize).map_or(Pred::TRUE, |u| u.guard)
+        self.uop(at).map_or(Pred::TRUE, |u| u.guard)
+    }
+
+    /// The instruction at an index.
+    pub fn uop(&self, at: u32) -> Option<&Uop> {
+        self.uops.get(at as usize)
+    }
+
+    /// The registers of which the addresses of an access are made, and the instruction from which on they hold what they hold there. There are none
+    /// if a predicate says which lanes access memory.
+    pub fn origin(&self, at: u32) -> Option<(Origin, u32)> {
+        let u = self.uop(at).filter(|u| u.ps.is_always_true())?;
+        Some((u.origin(), at - u32::from(*self.steady.get(at as usize)?)))
     }
 
     /// Whether the program uses the word at an offset of a constant bank.
@@ -267,6 +281,7 @@ impl Image {
             across: self.across,
             beginning: self.beginning.clone(),
             alike: Vec::new(),
+            steady: self.steady.clone(),
             opening: Parts::default(),
             timed: self.timed,
             ordered: self.ordered,

@@ -96,6 +96,10 @@ pub struct Uop {
     pub(crate) aux: u16,
 }
 
+/// What the addresses of an access are made of, besides a number: two registers, and whether they are pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin(Src, Src, u32);
+
 /// The bit of `aux` that marks operations on the uniform datapath.
 pub(crate) const UNIFORM: u16 = 1 << 15;
 
@@ -113,6 +117,11 @@ impl Uop {
     /// The second source.
     pub fn b(&self) -> Src {
         self.b
+    }
+
+    /// What the addresses of an access are made of.
+    pub(super) fn origin(&self) -> Origin {
+        Origin(self.a, self.c, self.mods)
     }
 
     /// The guard.

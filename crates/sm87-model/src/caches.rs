@@ -1,11 +1,11 @@
-//! The L2 cache, which the CTAs of all SMs share at the same time.
+//! The L1 cache of an SM, and the L2 cache, which the CTAs of all SMs share at the same time.
 //!
-//! CTAs are executed one after another, and a cache that remembers the order of their accesses would keep for one CTA what others had
+//! CTAs are executed one after another, and an L2 cache that remembers the order of their accesses would keep for one CTA what others had
 //! pushed out. So each place of a CTA on an SM has a clock: the bytes that it has asked the cache for. CTAs of a grid do alike, so
 //! accesses with the same clock are taken for simultaneous. A line is there as long as less than the size of the cache has come from
 //! the DRAM since it was used.
 
-use super::table::{DRAM_NS, L2_HIT, L2_PART, L2_WRITE, SECTOR, SLICE};
+use super::table::{DRAM_NS, L2_HIT, L2_PART, L2_WRITE, LINE, SECTOR, SLICE};
 
 /// The lines that are remembered, in each of two generations: 128 MiB of memory. A line that is older is in no cache.
 const LINES: usize = 1 << 20;
@@ -20,11 +20,12 @@ pub(super) struct Found {
     pub changed: Sectors,
 }
 
-/// A line: the sectors that are there, above these the ones that were changed, and the clock of the last access.
-#[derive(Clone, Copy, Default)]
-struct Line {
-    sectors: u8,
-    at: u64,
+/// A line: the clock of the last access, and in the lowest byte the sectors that are there, above these the ones that were changed.
+type Line = u64;
+
+/// The clock of the last access to a line.
+fn clock_of(line: Line) -> u64 {
+    line >> 8
 }
 
 /// A number that differs in its upper bits if line numbers differ.
@@ -36,7 +37,7 @@ pub(super) fn spread(line: u64) -> u64 {
 #[derive(Default)]
 struct Lines {
     /// Numbers, increased by one, and lines. There are none, or a power of two, a quarter of which are free.
-    places: Vec<(u64, Line)>,
+    places: Vec<[u64; 2]>,
     count: usize,
 }
 
@@ -53,15 +54,15 @@ impl Lines {
     fn place(&self, line: u64) -> usize {
         let last = self.places.len() - 1;
         let mut at = (spread(line) >> 32) as usize & last;
-        while self.places[at].0 != 0 && self.places[at].0 != line + 1 {
+        while self.places[at][0] != 0 && self.places[at][0] != line + 1 {
             at = (at + 1) & last;
         }
         at
     }
 
     fn get(&self, line: u64) -> Option<Line> {
-        let known = *self.places.get(if self.places.is_empty() { 0 } else { self.place(line) })?;
-        (known.0 != 0).then_some(known.1)
+        let [number, known] = *self.places.get(if self.places.is_empty() { 0 } else { self.place(line) })?;
+        (number != 0).then_some(known)
     }
 
     /// A line, which is `new()` if it was not there.
@@ -71,7 +72,7 @@ impl Lines {
             self.grow();
         }
         let at = self.place(line);
-        let (number, known) = &mut self.places[at];
+        let [number, known] = &mut self.places[at];
         if *number == 0 {
             (*number, *known) = (line + 1, new());
             self.count += 1;
@@ -81,15 +82,15 @@ impl Lines {
 
     #[cold]
     fn grow(&mut self) {
-        let places = vec![Default::default(); (2 * self.places.len()).max(LEAST)];
-        for (number, known) in std::mem::replace(&mut self.places, places).into_iter().filter(|known| known.0 != 0) {
-            let at = self.place(number - 1);
-            self.places[at] = (number, known);
+        let places = vec![[0; 2]; (2 * self.places.len()).max(LEAST)];
+        for known in std::mem::replace(&mut self.places, places).into_iter().filter(|known| known[0] != 0) {
+            let at = self.place(known[0] - 1);
+            self.places[at] = known;
         }
     }
 }
 
-/// The cache.
+/// The L2 cache.
 pub(super) struct L2 {
     bytes: u64,
     /// The CTAs that run at the same time.
@@ -116,19 +117,16 @@ impl L2 {
         if self.lines.len() >= LINES {
             self.older = std::mem::take(&mut self.lines);
         }
-        let (bytes, together) = (u128::from(self.bytes), u128::from(self.together));
-        let here = |known: &Line| {
-            if known.at == clock {
-                return true;
-            }
-            let since = u128::from(clock.abs_diff(known.at)) * together;
-            since * u128::from(missed.max(1)) < bytes * u128::from(asked.max(1))
+        let (bytes, together) = (self.bytes, self.together);
+        let here = |known: Line| {
+            let since = clock.abs_diff(clock_of(known)).saturating_mul(together);
+            since == 0 || u128::from(since) * u128::from(missed.max(1)) < u128::from(bytes) * u128::from(asked.max(1))
         };
         let older = &self.older;
         let known = self.lines.entry(line, || older.get(line).unwrap_or_default());
-        let before = if here(known) { known.sectors } else { 0 };
+        let before = if here(*known) { *known as u8 } else { 0 };
         let found = Found { here: before & sectors, changed: before >> 4 & sectors };
-        *known = Line { sectors: before | if changes { sectors | sectors << 4 } else { sectors }, at: clock };
+        *known = clock << 8 | u64::from(before | if changes { sectors | sectors << 4 } else { sectors });
         found
     }
 }
@@ -177,7 +175,7 @@ impl Shared {
     }
 
     /// Reads or changes sectors of a line. Returns the latency. A sector that is changed goes back to the DRAM once.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn touch(&mut self, line: u64, sectors: Sectors, writes: bool, clock: u64) -> u32 {
         self.l2_bytes += bytes(sectors);
         let found = self.l2.touch(line, sectors, writes, (clock, self.dram_bytes, self.l2_bytes));
@@ -187,9 +185,77 @@ impl Shared {
     }
 }
 
+/// The ways of the L1 cache: so many lines whose numbers lead to the same place can be there. NVIDIA does not say how many there are.
+const WAYS: usize = 4;
+
+/// The lines of a cache that lead to one place, the last one that was used first: the number of each, increased by one, and in the lowest byte the
+/// sectors that are there.
+type Set = [u64; WAYS];
+
+/// The bits of a line's number.
+const NUMBER: u64 = !0xff;
+
+/// A cache whose lines have four sectors, each filled by itself.
+pub(super) struct Cache {
+    sets: Vec<Set>,
+}
+
+impl Cache {
+    /// An empty cache of about `bytes` bytes.
+    pub(super) fn new(bytes: u64) -> Cache {
+        Cache { sets: vec![[0; WAYS]; ((bytes / LINE) as usize / WAYS).max(1)] }
+    }
+
+    /// The set for a line number. Numbers are spread, so that lines that lie far apart evenly do not meet.
+    #[inline(always)]
+    fn set(&mut self, line: u64) -> &mut Set {
+        let number = ((u128::from(spread(line)) * self.sets.len() as u128) >> 64) as usize;
+        &mut self.sets[number]
+    }
+
+    /// Whether the line was used last of its set, and the sectors are there. To read them changes nothing.
+    #[inline(always)]
+    pub(super) fn is_last(&mut self, line: u64, sectors: Sectors) -> bool {
+        self.set(line)[0] & (NUMBER | u64::from(sectors)) == numbered(line) | u64::from(sectors)
+    }
+
+    /// Reads sectors of a line, which are there afterwards. Returns those that were there.
+    #[inline(always)]
+    pub(super) fn read(&mut self, line: u64, sectors: Sectors) -> Sectors {
+        let (set, number) = (self.set(line), numbered(line));
+        if set[0] & NUMBER != number {
+            let way = set.iter().position(|known| known & NUMBER == number);
+            let last = way.unwrap_or(WAYS - 1);
+            let found = way.map_or(number, |way| set[way]);
+            for way in (1..=last).rev() {
+                set[way] = set[way - 1];
+            }
+            set[0] = found;
+        }
+        let here = set[0] as Sectors & sectors;
+        set[0] |= u64::from(sectors);
+        here
+    }
+}
+
+/// A line of which no sectors are there.
+#[inline(always)]
+fn numbered(line: u64) -> u64 {
+    (line + 1) << 8
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cache_keeps_what_was_used_last() {
+        let mut cache = Cache::new(4 * LINE);
+        let here = |cache: &mut Cache, line: u64| cache.read(line, 1) == 1;
+        assert!((0..4).all(|line| !here(&mut cache, line)) && (0..4).all(|line| here(&mut cache, line)));
+        assert_eq!(cache.read(0, 0b11), 1, "the other sectors of a line are not there");
+        assert!(here(&mut cache, 0) && !here(&mut cache, 4) && here(&mut cache, 0) && !here(&mut cache, 1));
+    }
 
     #[test]
     fn what_others_read_at_the_same_time_is_there_and_what_came_long_ago_is_not() {
@@ -235,10 +301,10 @@ mod tests {
         let number = |n: u64| n.wrapping_mul(0x1000_0000_01b3) >> 7;
         assert!(lines.get(0).is_none());
         for n in 0..5000 {
-            assert_eq!(lines.entry(number(n), || Line { sectors: 1, at: n }).at, n);
-            assert_eq!(lines.entry(number(n / 2), Line::default).at, n / 2, "it is there already");
+            assert_eq!(*lines.entry(number(n), || n), n);
+            assert_eq!(*lines.entry(number(n / 2), Line::default), n / 2, "it is there already");
         }
-        assert!((0..5000).all(|n| lines.get(number(n)).is_some_and(|line| line.at == n)));
+        assert!((0..5000).all(|n| lines.get(number(n)) == Some(n)));
         assert!(lines.len() == 5000 && lines.get(number(5000)).is_none());
     }
 
