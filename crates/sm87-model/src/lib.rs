@@ -120,6 +120,9 @@ impl CtaObserver for Meter {
     }
 
     fn ends(&mut self) {
+        if let Some((_, segments)) = &self.program {
+            self.account.skip_the_last(segments);
+        }
         self.account.end();
     }
 }
@@ -321,6 +324,7 @@ impl Account {
         match &mut self.ledger {
             None => timeline.run(events, segment.tail),
             Some(ledger) => {
+                timeline.lanes = active;
                 ledger.ran(number, active);
                 let at = segment.events.start as usize..segment.events.end as usize;
                 timeline.run_noted(events, segment.tail, &mut ledger.waited[at]);
@@ -342,6 +346,15 @@ impl Account {
             }
         }
         self.rest(index, active, segments, (&segments.all[number as usize], number));
+    }
+
+    /// Accounts for what warps have skipped before they ended: a store that no lane executes, and the exit behind it.
+    fn skip_the_last(&mut self, segments: &Segments) {
+        for index in 0..self.warps.len() as u32 {
+            while let Some(next) = self.warp(index).next.filter(|&next| (next as usize) < segments.all.len()) {
+                self.skip(index, self.warps[index as usize].lanes, segments, next);
+            }
+        }
     }
 
     /// If the warp waited at a barrier, the barrier is complete now.

@@ -25,8 +25,9 @@ pub(super) struct Timeline {
     pub arrivals: [u32; 16],
     /// The barrier at which it waits, and which of the two phases of it.
     pub waits: Option<(usize, usize)>,
-    /// The segment that waits there, for a profile.
+    /// The segment that waits there, and the lanes that executed the last segment, for a profile.
     pub waits_in: u32,
+    pub lanes: u32,
 }
 
 impl Timeline {
