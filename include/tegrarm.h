@@ -1953,7 +1953,8 @@ NV_STATUS tegrarm_replay_destroy(struct tegrarm_replay *replay);
  * `TEGRARM_REPLAY_SPIN_NS`.
  *
  * A wait that ends while it spins makes no system call. If the last run took more than eight times as long, the next
- * wait does not spin. It sleeps for most of that time and then in small steps.
+ * wait does not spin. It sleeps for most of that time and then in small steps. A virtual GPU works on the processors of
+ * the program, so a wait for one spins only after a call of this function.
  *
  * Errors:
  * - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.

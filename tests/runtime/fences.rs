@@ -1,17 +1,24 @@
 //! Tests fences of the runtime on the virtual Orin: waits for several fences, callbacks and descriptors.
 #![cfg(feature = "sim")]
 
-use crate::common::{DEADLINE, LINE, open_device, vecadd};
+use crate::common::board::behind_nodes;
+use crate::common::{Board, DEADLINE, LINE, board, default_release, open_device, vecadd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
+use tegrarm::rm::Rm;
 use tegrarm::runtime::device::Device;
 use tegrarm::runtime::device::module::KernelRef;
 use tegrarm::runtime::launch::params;
 use tegrarm::runtime::launch::{Dim3, Launch};
 use tegrarm::runtime::memory::Cache;
+use tegrarm::runtime::memory::place::Place;
+use tegrarm::runtime::replay::Replay;
+use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
+use tegrarm_kmd::Kmd;
 
 /// Launches a grid of that many blocks, which add nothing.
 fn launch(device: &Device, kernel: &KernelRef, blocks: u32) -> u64 {
@@ -107,4 +114,63 @@ fn descriptors_become_readable_when_the_work_has_finished() {
     device.settle(Duration::from_millis(5));
     drop((buffer, kernel, device));
     assert!(readable(&fd, PollTimeout::NONE), "the device is closed");
+}
+
+/// A GPU that works on the processor of its caller, and only while that sleeps.
+struct Beside {
+    board: Arc<Board>,
+    /// How often somebody looked whether it has worked, since it worked last.
+    looks: AtomicU32,
+    /// The most looks before a sleep.
+    most: AtomicU32,
+}
+
+impl Kmd for Beside {
+    tegrarm_kmd::forward!(board: name, is_simulated, examines_code, open, ioctl, mmap, own_view, close, read_text, write_text);
+
+    fn progress(&self) -> Option<u64> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        Some(0)
+    }
+
+    fn rest(&self, _: u64, _: Duration) {
+        self.most.fetch_max(self.looks.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        while self.board.step() {}
+    }
+}
+
+/// A wait that looked again and again would keep the GPU from its work.
+#[test]
+fn waits_sleep_at_once_beside_a_gpu_that_works_on_their_processor() {
+    // A GPU behind the nodes works by itself.
+    if behind_nodes() {
+        return;
+    }
+    let gpu = Arc::new(Beside { board: board(default_release()), looks: AtomicU32::new(0), most: AtomicU32::new(0) });
+    let device = Device::open(&Arc::new(Rm::new(gpu.clone() as Arc<dyn Kmd>, CacheMode::WriteCombine)), 0).unwrap();
+    let kernel = Arc::new(vecadd(&device));
+    let nothing = params::pack(kernel.kernel(), &[&[0; 8], &[0; 8], &[0; 8], &[0; 4]]).unwrap();
+    let mut replay = Replay::on(&device);
+    let arguments = |to: &mut [u8]| {
+        to.copy_from_slice(&nothing);
+        Ok(())
+    };
+    replay.launch(&kernel, &LINE, arguments).unwrap();
+    let values = Arc::new(tegrarm::runtime::memory::Memory::new(device.session(), 4096, Cache::Cached).unwrap());
+    let values = Place::of(&values, 0, 4096).unwrap();
+    let looks = |wait: &mut dyn FnMut()| {
+        gpu.looks.store(0, Ordering::Relaxed);
+        gpu.most.store(0, Ordering::Relaxed);
+        wait();
+        gpu.most.load(Ordering::Relaxed)
+    };
+    let of_replay = looks(&mut || {
+        replay.submit(&values, 0).unwrap();
+        replay.wait(DEADLINE).unwrap();
+    });
+    let of_one = looks(&mut || device.wait(launch(&device, &kernel, 1), DEADLINE).unwrap());
+    let of_any = looks(&mut || assert_eq!(device.wait_any(&[launch(&device, &kernel, 1)], DEADLINE).unwrap(), 0));
+    for (what, looks) in [("a replay", of_replay), ("one fence", of_one), ("any fence", of_any)] {
+        assert!((1..=2).contains(&looks), "the wait for {what} looked {looks} times");
+    }
 }

@@ -71,7 +71,8 @@ pub extern "C" fn tegrarm_replay_destroy(replay: *mut tegrarm_replay) -> NV_STAT
 /// `TEGRARM_REPLAY_SPIN_NS`.
 ///
 /// A wait that ends while it spins makes no system call. If the last run took more than eight times as long, the next
-/// wait does not spin. It sleeps for most of that time and then in small steps.
+/// wait does not spin. It sleeps for most of that time and then in small steps. A virtual GPU works on the processors of
+/// the program, so a wait for one spins only after a call of this function.
 ///
 /// Errors:
 /// - `NV_ERR_OBJECT_NOT_FOUND`: `replay` is not a replay.
