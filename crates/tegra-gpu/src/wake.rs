@@ -53,8 +53,10 @@ impl News {
 
     /// Notes that something has happened.
     pub(crate) fn tell(&self) {
-        let _lock = self.lock.lock();
+        let lock = self.lock.lock();
         self.count.fetch_add(1, Ordering::AcqRel);
+        // Whoever wakes wants the lock, and may be executed at once instead of this thread.
+        drop(lock);
         self.more.notify_all();
     }
 
@@ -88,8 +90,8 @@ impl Use {
 
     /// Wakes the thread that waits for a use, if it does not know of one yet.
     pub(crate) fn tell(&self) {
-        let mut used = self.used.lock();
-        if !std::mem::replace(&mut *used, true) {
+        let was_used = std::mem::replace(&mut *self.used.lock(), true);
+        if !was_used {
             self.begins.notify_all();
         }
     }
@@ -114,7 +116,7 @@ impl Use {
 
     /// Makes a thread that waits in [`Use::wait`] ask again.
     pub(crate) fn wake(&self) {
-        let _used = self.used.lock();
+        drop(self.used.lock());
         self.begins.notify_all();
     }
 }

@@ -33,8 +33,10 @@ const LONGEST_BESIDE: Duration = Duration::from_millis(1);
 const LONGEST_WAITING: Duration = Duration::from_millis(4);
 /// A grid counts as long after this time.
 const LONG: Duration = Duration::from_millis(1);
-/// How often the second thread checks whether a grid is long, and after how many checks without work it sleeps again.
+/// How long the second thread sleeps before it checks whether a grid is long. It sleeps for longer and longer while none is, because each look
+/// takes the first thread's processor away. After so many looks it sleeps until there is a grid.
 const STANDBY_NAP: Duration = Duration::from_millis(2);
+const LONGEST_STANDBY_NAP: Duration = Duration::from_millis(8);
 const STANDBY_LOOKS: u32 = 50;
 
 /// The threads of one GPU.
@@ -152,7 +154,7 @@ fn host(core: &Core, stop: &AtomicBool) {
 
 /// The thread that takes over while the first one executes a long grid.
 fn standby(core: &Core, stop: &AtomicBool) {
-    let mut looks = 0;
+    let (mut looks, mut nap) = (0, STANDBY_NAP);
     // A program that has had work beside one long grid is likely to have some beside the next one, and most programs never have.
     let mut last_work = Instant::now();
     let done = || stop.load(Ordering::Acquire);
@@ -163,9 +165,10 @@ fn standby(core: &Core, stop: &AtomicBool) {
             continue;
         }
         looks += 1;
-        std::thread::sleep(STANDBY_NAP);
+        std::thread::sleep(nap);
+        nap = (2 * nap).min(LONGEST_STANDBY_NAP);
         while core.engine.busy_ns().is_some_and(|ns| ns > LONG.as_nanos() as u64) && !done() {
-            looks = 0;
+            (looks, nap) = (0, STANDBY_NAP);
             core.engine.watch();
             core.trace.slow.look(core.engine.busy_ns());
             if core.step() {
