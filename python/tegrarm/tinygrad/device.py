@@ -10,7 +10,7 @@ from tinygrad.device import Compiled
 from tinygrad.helpers import DEBUG
 
 from .. import _ffi, rm
-from ..calls import call, made, wait
+from ..calls import SLICE_NS, made, wait
 from . import fit, profile, releases, sampling
 from .allocator import TegraAllocator
 from .clock import Clock
@@ -52,6 +52,8 @@ class TegraDevice(Compiled):
         self.handle, self.pid = made("device_open", index), os.getpid()
         self.queue = made("device_queue", self.handle)
         self.clock = Clock(self)
+        self._fence, self._wait = _ffi.lib().tegrarm_fence.unchecked, _ffi.lib().tegrarm_wait.unchecked
+        self._last = ctypes.c_uint64()  # the fence of the newest work, when somebody has asked for it
         self.running: Recording | None = None  # the replay whose run was started and not waited for
         arch = f"sm_{self.gpu.sm_version >> 8}{self.gpu.sm_version & 0xff}"
         graph, no_replays = replays()
@@ -79,9 +81,11 @@ class TegraDevice(Compiled):
     def synchronize(self, timeout: int | None = None) -> None:
         """Waits for all work, at most ``timeout`` milliseconds. A fault raises an exception that says what happened."""
         self.settle()
-        fence = ctypes.c_uint64()
-        call("fence", self.queue, ctypes.byref(fence))
-        wait("wait", self.handle, fence, timeout_ns=_ffi.TEGRARM_WAIT_FOREVER if timeout is None else timeout * 1_000_000)
+        if status := self._fence(self.queue, self._last):
+            rm.check("tegrarm_fence", status)
+        fence = self._last.value
+        if timeout is not None or self._wait(self.handle, fence, SLICE_NS):  # work that has not ended yet, or has failed
+            wait("wait", self.handle, fence, timeout_ns=_ffi.TEGRARM_WAIT_FOREVER if timeout is None else timeout * 1_000_000)
 
     def _at_profile_finalize(self) -> None:
         profile.describe(self)

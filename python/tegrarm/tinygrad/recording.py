@@ -8,7 +8,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from .. import _ffi
-from ..calls import call, made, wait
+from ..calls import SLICE_NS, call, made, wait
 from ..rm import check
 from . import releases
 
@@ -46,6 +46,7 @@ class Recording:
         """Ends the recording. Runs can start."""
         self.values = (ctypes.c_uint64 * max(len(self.slots), 1))()
         self._submit, self._arguments = _ffi.lib().tegrarm_replay_submit.unchecked, (self.handle, self.values, len(self.slots))
+        self._wait = _ffi.lib().tegrarm_replay_wait.unchecked
 
     def start(self) -> None:
         """Starts a run with the values. The device's next work, or a synchronize, waits for it."""
@@ -57,7 +58,8 @@ class Recording:
 
     def finish(self) -> None:
         """Waits for the run."""
-        wait("replay_wait", self.handle)
+        if self._wait(self.handle, SLICE_NS):
+            wait("replay_wait", self.handle)  # it has not ended yet, or has failed
 
     def __del__(self) -> None:
         if getattr(self, "handle", None) and self.dev.is_ours():
