@@ -5,7 +5,7 @@
 //! the offsets in the instructions. So [`super::known::Known`] keeps what the first load from global memory finds out, and all loads of a chain
 //! have one window ([`super::windows`]).
 
-use super::rows::{Pred, Src};
+use super::rows::{Pred, Src, rows_per_warp};
 use super::uop::{UNIFORM, Uop};
 use crate::isa::memory::{Access, Space};
 use crate::isa::{Op, Row as Opcode};
@@ -29,23 +29,28 @@ struct Chain {
     mods: u32,
 }
 
-/// Whether one of the address registers `a` and `c`, which are pairs at most, is among the rows.
-fn reads((a, c): (Src, Src), rows: &Range<usize>) -> bool {
-    let within = |s: Src| {
-        let row = s.own() / 32;
-        row < rows.end && rows.start < row + 2
-    };
-    within(a) || within(c)
+impl Chain {
+    /// Whether one of its address registers, which are pairs at most, is among the rows.
+    fn reads(&self, rows: &Range<usize>) -> bool {
+        let within = |s: Src| {
+            let row = s.own() / 32;
+            row < rows.end && rows.start < row + 2
+        };
+        within(self.a) || within(self.c)
+    }
 }
 
-/// How many instructions before each access write none of its address registers. So many are counted at most.
-pub(crate) fn steady(uops: &[Uop], rows: &[Option<&Opcode>], written: &[Range<usize>]) -> Vec<u8> {
-    const MOST: usize = 128;
-    let before = |u: &Uop, row: &Opcode| {
-        let before = written[..u.at as usize].iter().rev().take(MOST);
-        row.effects.memory().map_or(0, |_| before.take_while(|rows| !reads((u.a, u.c), rows)).count())
-    };
-    uops.iter().zip(rows).map(|(u, row)| row.map_or(0, |row| before(u, row)) as u8).collect()
+/// Of each micro-op, the instruction from which on none before it writes its sources `a` and `c`, which are pairs at most.
+pub(crate) fn steady(uops: &[Uop], written: &[Range<usize>]) -> Vec<u32> {
+    let mut behind = vec![0; rows_per_warp(u8::MAX.into())];
+    let mut steady = Vec::with_capacity(uops.len());
+    for (u, rows) in uops.iter().zip(written) {
+        let registers = [u.a, u.c].into_iter().filter(|s| s.space() == 0);
+        let since = registers.flat_map(|s| behind.iter().skip(s.own() / 32).take(2)).max();
+        steady.push(since.copied().unwrap_or(0));
+        behind.iter_mut().take(rows.end).skip(rows.start).for_each(|behind| *behind = u.at + 1);
+    }
+    steady
 }
 
 /// What a load reads that can be in a chain, because every lane that executes it reads memory.
@@ -82,6 +87,6 @@ pub(crate) fn link(
                 None => chains.push(Chain { source, first: at, a: u.a, c: u.c, mods: u.mods }),
             }
         }
-        chains.retain(|k| !reads((k.a, k.c), &written[at]));
+        chains.retain(|k| !k.reads(&written[at]));
     }
 }

@@ -225,7 +225,7 @@ impl Image {
         }
         let alone = |at: usize| self.watched.binary_search_by_key(&at, |watched| watched.0 as usize).is_ok();
         chains::link(&mut self.uops, &rows, &written, alone);
-        self.steady = chains::steady(&self.uops, &rows, &written);
+        self.steady = chains::steady(&self.uops, &written);
         self.runs = straight::find(&self.uops, &rows);
         let live = live::read_from(&steps, Returns::Anywhere);
         self.across = live::across(&steps);

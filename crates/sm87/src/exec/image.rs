@@ -58,8 +58,8 @@ pub struct Image {
     pub(super) beginning: Vec<Rows>,
     /// Whether all warps that come to an instruction with the same registers do the same.
     pub(super) alike: Vec<bool>,
-    /// How many instructions before each access write none of its address registers.
-    pub(super) steady: Vec<u8>,
+    /// Of each access, the instruction from which on none before it writes its address registers.
+    pub(super) steady: Vec<u32>,
     /// The instructions that may belong to the opening.
     pub(super) opening: Parts,
     /// Whether the code reads a clock, or sleeps.
@@ -174,7 +174,7 @@ impl Image {
     /// if a predicate says which lanes access memory.
     pub fn origin(&self, at: u32) -> Option<(Origin, u32)> {
         let u = self.uop(at).filter(|u| u.ps.is_always_true())?;
-        Some((u.origin(), at - u32::from(*self.steady.get(at as usize)?)))
+        Some((u.origin(), *self.steady.get(at as usize)?))
     }
 
     /// Whether the program uses the word at an offset of a constant bank.
