@@ -315,11 +315,6 @@ impl Behind {
         self.gpu.as_deref_mut()
     }
 
-    /// The bytes that the DRAM has moved so far.
-    pub fn moved(&mut self) -> u64 {
-        self.gpu().map_or(0, |gpu| gpu.shared.dram_bytes)
-    }
-
     /// The turn of the CTA is over.
     pub fn give_back(&mut self) {
         if let Some(gpu) = self.gpu.take() {
@@ -343,6 +338,14 @@ impl Behind {
         }
         self.asked += touch.filled;
         touch
+    }
+
+    /// The same, and the bytes that the DRAM moves for it.
+    pub fn global_noted(&mut self, touching: Touching<'_>, of: (&Shape, u16), wanted: u64) -> (Touch, u64) {
+        let moved = |behind: &mut Behind| behind.gpu().map_or(0, |gpu| gpu.shared.dram_bytes);
+        let before = moved(self);
+        let touch = self.global(touching, of, wanted);
+        (touch, moved(self) - before)
     }
 }
 

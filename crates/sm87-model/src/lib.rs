@@ -439,9 +439,7 @@ impl Account {
         };
         let wanted = u64::from(active.count_ones() * shape.len);
         let Some(ledger) = &mut self.ledger else { return self.behind.global(touching, (shape, step.latency), wanted) };
-        let before = self.behind.moved();
-        let touch = self.behind.global(touching, (shape, step.latency), wanted);
-        let moved = self.behind.moved() - before;
+        let (touch, moved) = self.behind.global_noted(touching, (shape, step.latency), wanted);
         ledger.accessed(number, &[], (touching.sectors(), wanted), (touch.filled, moved));
         touch
     }
@@ -464,8 +462,11 @@ impl Account {
             self.lines.add(access.at, access.len);
             bytes += u64::from(access.len);
         }
-        let before = self.behind.moved();
-        let touch = self.behind.global(self.lines.touching(), (shape, step.latency), bytes);
+        let (touching, of) = (self.lines.touching(), (shape, step.latency));
+        let (touch, moved) = match &self.ledger {
+            None => (self.behind.global(touching, of, bytes), 0),
+            Some(_) => self.behind.global_noted(touching, of, bytes),
+        };
         let stored = memory::shared(&accesses, step.latency);
         let touch = match shape.space {
             // The words are stored when they have come, while others are asked for.
@@ -473,8 +474,7 @@ impl Account {
             _ => touch.and(stored).and(memory::local(&accesses, step.latency)),
         };
         if let Some(ledger) = &mut self.ledger {
-            let sectors = self.lines.touching().sectors();
-            let moved = self.behind.moved() - before;
+            let sectors = touching.sectors();
             ledger.accessed(number, &accesses, (sectors, bytes), (touch.filled, moved));
         }
         self.accesses = accesses;

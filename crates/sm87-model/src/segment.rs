@@ -30,8 +30,9 @@ pub(super) struct Event {
 /// Of so many segments it is known how the lanes lay when they last accessed memory.
 pub(super) const SEEN: usize = 256;
 
-/// The most segments that are accounted for with another one.
+/// The most segments that are accounted for with another one. What is known of one of them is not replaced by what is known of another.
 const MOST_JOINED: u32 = 64;
+const _: () = assert!(MOST_JOINED as usize <= SEEN);
 
 /// A segment.
 #[derive(Clone, Debug)]
