@@ -13,8 +13,8 @@ use tegrarm::runtime::device::Device;
 use tegrarm::runtime::device::module::KernelRef;
 use tegrarm::runtime::launch::params;
 use tegrarm::runtime::launch::{Dim3, Launch};
-use tegrarm::runtime::memory::Cache;
 use tegrarm::runtime::memory::place::Place;
+use tegrarm::runtime::memory::{Cache, Memory};
 use tegrarm::runtime::replay::Replay;
 use tegrarm::tegra::CacheMode;
 use tegrarm_abi::rm::status::*;
@@ -156,7 +156,7 @@ fn waits_sleep_at_once_beside_a_gpu_that_works_on_their_processor() {
         Ok(())
     };
     replay.launch(&kernel, &LINE, arguments).unwrap();
-    let values = Arc::new(tegrarm::runtime::memory::Memory::new(device.session(), 4096, Cache::Cached).unwrap());
+    let values = Arc::new(Memory::new(device.session(), 4096, Cache::Cached).unwrap());
     let values = Place::of(&values, 0, 4096).unwrap();
     let looks = |wait: &mut dyn FnMut()| {
         gpu.looks.store(0, Ordering::Relaxed);

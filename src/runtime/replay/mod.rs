@@ -42,8 +42,6 @@ pub struct Replay {
     /// The number of values that a run takes, which is one more than the highest slot.
     slots: u32,
     pace: Pace,
-    /// Whether the program has said how long waits read in a loop.
-    spins: bool,
     /// The number for which the run in flight is waited for.
     in_flight: Option<u64>,
     runs: u64,
@@ -75,8 +73,12 @@ impl Replay {
             steps: Vec::new(),
             outputs: Vec::new(),
             slots: 0,
-            pace: Pace::new(SPIN),
-            spins: false,
+            // A loop would keep a GPU from its work that works on the host's processors.
+            pace: Pace::new(if kmd.as_ref().is_some_and(|kmd| kmd.progress().is_some()) {
+                Duration::ZERO
+            } else {
+                SPIN
+            }),
             in_flight: None,
             runs: 0,
             sealed: false,
@@ -92,7 +94,7 @@ impl Replay {
 
     /// Sets the time for which a wait reads in a loop before it sleeps, also where the GPU works on the same processors.
     pub fn set_spin(&mut self, spin: Duration) {
-        (self.pace.spin, self.spins) = (spin, true);
+        self.pace.spin = spin;
     }
 
     fn recording(&self) -> RmResult<()> {
@@ -300,9 +302,7 @@ impl Replay {
             let progress = self.kmd.as_ref().is_some_and(|kmd| kmd.step());
             // The order matters: a release that came before the fault still counts.
             let stopped = self.is_stopped();
-            // A loop keeps a GPU from its work that works on the host's processors.
-            let spins = seen.is_none() || self.spins;
-            for _ in 0..if spins { wait.looks() } else { 1 } {
+            for _ in 0..wait.looks() {
                 if signal.read_u64() >= target {
                     return Ok(wait);
                 }
@@ -325,8 +325,7 @@ impl Replay {
                     self.runs
                 );
             }
-            let sleep = if spins { wait.sleep(waited) } else { Some(LONGEST_REST) };
-            if let Some(sleep) = sleep.filter(|_| !progress) {
+            if let Some(sleep) = wait.sleep(waited).filter(|_| !progress) {
                 match (seen, &self.kmd) {
                     (Some(seen), Some(kmd)) => kmd.rest(seen, LONGEST_REST.min(left)),
                     _ => std::thread::sleep(sleep.min(left)),
