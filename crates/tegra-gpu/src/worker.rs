@@ -161,7 +161,7 @@ fn standby(core: &Core, stop: &AtomicBool) {
     while !done() {
         if looks == STANDBY_LOOKS {
             core.engine.wait_for_use(done);
-            looks = 0;
+            (looks, nap) = (0, STANDBY_NAP);
             continue;
         }
         looks += 1;
