@@ -10,17 +10,21 @@ extern "C" __global__ void chase(void **from, void **out, int steps) {
     *out = (void *)p;
 }
 __device__ __forceinline__ bool never(const float (&x)[4]) { return x[0] + x[1] + x[2] + x[3] == 1.2345e-30f; }
-__device__ __forceinline__ bool never(const int (&x)[4]) { return (x[0] ^ x[1] ^ x[2] ^ x[3]) == 0x12345678; }
-// Four independent chains of one class of instructions in each thread.
-template <class Number, class Step> __device__ __forceinline__ void chains(float *out, int loops, Number a, Step step) {
-    Number x[4];
-    for (int i = 0; i < 4; i++) x[i] = a + i + threadIdx.x;
+template <int CHAINS> __device__ __forceinline__ bool never(const int (&x)[CHAINS]) {
+    int all = 0;
+    for (int i = 0; i < CHAINS; i++) all ^= x[i];
+    return all == 0x12345678;
+}
+// Independent chains of one class of instructions in each thread, and 64 instructions in each loop.
+template <int CHAINS = 4, class Number, class Step> __device__ __forceinline__ void chains(float *out, int loops, Number a, Step step) {
+    Number x[CHAINS];
+    for (int i = 0; i < CHAINS; i++) x[i] = a + i + threadIdx.x;
     #pragma unroll 1
     for (int l = 0; l < loops; l++) {
         #pragma unroll
-        for (int h = 0; h < 16; h++)
+        for (int h = 0; h < 64 / CHAINS; h++)
             #pragma unroll
-            for (int i = 0; i < 4; i++) step(x[i]);
+            for (int i = 0; i < CHAINS; i++) step(x[i]);
     }
     if (never(x)) *out = x[0];
 }
@@ -67,19 +71,8 @@ extern "C" __global__ void ert_half2(__half2 *data, int loops, float c) {
     }
     data[i] = x;
 }
-extern "C" __global__ void dp4a(int *out, int loops, int a, int b) {
-    int x[8];
-    for (int i = 0; i < 8; i++) x[i] = a + i + threadIdx.x;
-    #pragma unroll 1
-    for (int l = 0; l < loops; l++) {
-        #pragma unroll
-        for (int h = 0; h < 8; h++)
-            #pragma unroll
-            for (int i = 0; i < 8; i++) x[i] = __dp4a(a, b, x[i]);
-    }
-    int sum = 0;
-    for (int i = 0; i < 8; i++) sum ^= x[i];
-    if (sum == 0x12345678) *out = sum;
+extern "C" __global__ void dp4a(float *out, int loops, int a, int b) {
+    chains<8>(out, loops, a, [=](int &x) { x = __dp4a(a, b, x); });
 }
 #define MMA(NAME, SHAPE, KIND, PLACE, A, B) \
 extern "C" __global__ void __launch_bounds__(1024) NAME(KIND *out, int loops, u seed) { \
