@@ -9,7 +9,7 @@ use super::interp::{self, Stop};
 use super::opening::{self, Opening};
 use super::rounds;
 use super::rows::{self, Row, rows_per_warp};
-use super::schedule::{Drawn, Order};
+use super::schedule::{Drawn, Interrupt, Order, Reports, Supervisor};
 use super::template::{self, Template};
 use super::warp::Warp;
 use crate::fault::{Site, SmFault};
@@ -18,9 +18,6 @@ use std::sync::Arc;
 
 /// The number of instructions that a warp runs before the next warp runs.
 const SLICE: u32 = 1 << 14;
-
-/// So many instructions are reported together at least. Between two barriers, a warp may execute only a few.
-const REPORT: u64 = 1 << 10;
 
 /// A CTA in which all warps only wait lets another CTA run when its rounds in a row have counted to `IDLE`. A round
 /// counts `SPINNING`, or `SLEEPING` if warps sleep, because a sleep ends by itself.
@@ -93,43 +90,6 @@ impl Warps {
     }
 }
 
-/// Reasons from outside the CTA to stop.
-pub(crate) trait Supervisor {
-    /// Called between slices, with the number of instructions issued since the last call. Short slices have one call together.
-    fn poll(&self, issued: u64) -> Result<(), Interrupt>;
-}
-
-/// Why a CTA is abandoned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interrupt {
-    /// Another CTA of the grid failed.
-    Other,
-    /// `Limits::cancel` was set.
-    Cancelled,
-    /// `Limits::budget` is used up.
-    Budget,
-}
-
-/// What the supervisor was told. It is asked once before anything is executed.
-struct Reports {
-    /// The instructions that it knows of, and how many more are worth a report.
-    reported: u64,
-    least: u64,
-}
-
-impl Reports {
-    /// Tells the supervisor of the instructions that were executed, if they are enough.
-    #[inline(always)]
-    fn report(&mut self, env: &Env<'_>, supervisor: &dyn Supervisor) -> Result<(), Interrupt> {
-        let issued = env.counts.stats.warp_instructions - self.reported;
-        if issued < self.least {
-            return Ok(());
-        }
-        *self = Reports { reported: self.reported + issued, least: REPORT };
-        supervisor.poll(issued)
-    }
-}
-
 /// How a CTA ended, or why it stopped for now.
 pub(crate) enum End {
     Done,
@@ -158,7 +118,7 @@ fn take_turns(
     turn: u64,
 ) -> End {
     let begun = env.counts.stats.warp_instructions;
-    let mut reports = Reports { reported: begun, least: 0 };
+    let mut reports = Reports::new(begun);
     let (mut idle, mut timed) = (0, false);
     loop {
         let (mut moved, mut busy, mut sleeping) = (false, false, false);
@@ -209,7 +169,7 @@ fn take_turns(
             sleeping = env.wake_up(&store.warps);
         }
         moved |= busy || sleeping;
-        let rest = env.counts.stats.warp_instructions - reports.reported;
+        let rest = reports.left(env);
         if store.warps.iter().all(Warp::done) {
             // The grid's budget also counts the instructions of many short CTAs.
             return supervisor.poll(rest).map_or_else(|why| End::Stopped(why, env.launch().code), |()| End::Done);

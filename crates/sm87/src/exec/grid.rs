@@ -3,7 +3,6 @@
 
 use super::clock;
 use super::consts::Banks;
-use super::cta::{Interrupt, Supervisor};
 use super::decode;
 use super::env::{Env, Launched, WarpError, nack};
 use super::image::{Fetch, Image, MOST_INSTRUCTIONS};
@@ -11,7 +10,7 @@ use super::mem::Tlb;
 use super::observe::Observer;
 use super::programs::Programs;
 use super::rows::Row;
-use super::schedule::Order;
+use super::schedule::{Interrupt, Order, Supervisor};
 use super::threads::{Apart, Helpers, Shares};
 use super::translate;
 use super::uop::{Flow, Handlers, Uop};

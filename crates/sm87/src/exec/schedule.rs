@@ -1,9 +1,63 @@
-//! Other schedules of a grid than the usual one: the CTAs in another order, the warps of a CTA in another order in each round, and
-//! shorter turns of both. A schedule follows from its number alone, so that a launch can be repeated with it.
+//! How long a CTA and its warps run before others do: who may stop a CTA, and schedules of a grid that are not the usual one.
+//!
+//! Those have the CTAs in another order, the warps of a CTA in another order in each round, and shorter turns of both. A schedule follows from
+//! its number alone, so that a launch can be repeated with it.
+
+use super::env::Env;
 
 /// The longest slice of a warp and the shortest turn of a CTA, as powers of two.
 const SLICE: u64 = 14;
 const TURN: (u64, u64) = (6, 14);
+
+/// So many instructions are reported together at least. Between two barriers, a warp may execute only a few.
+const REPORT: u64 = 1 << 10;
+
+/// Reasons from outside the CTA to stop.
+pub(crate) trait Supervisor {
+    /// Called between slices, with the number of instructions issued since the last call. Short slices have one call together.
+    fn poll(&self, issued: u64) -> Result<(), Interrupt>;
+}
+
+/// Why a CTA is abandoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// Another CTA of the grid failed.
+    Other,
+    /// `Limits::cancel` was set.
+    Cancelled,
+    /// `Limits::budget` is used up.
+    Budget,
+}
+
+/// What the supervisor was told. It is asked once before anything is executed.
+pub(super) struct Reports {
+    /// The instructions that it knows of, and how many more are worth a report.
+    reported: u64,
+    least: u64,
+}
+
+impl Reports {
+    /// Nothing is reported of what is executed after so many instructions.
+    pub(super) fn new(reported: u64) -> Reports {
+        Reports { reported, least: 0 }
+    }
+
+    /// The instructions that the supervisor does not know of.
+    pub(super) fn left(&self, env: &Env<'_>) -> u64 {
+        env.counts.stats.warp_instructions - self.reported
+    }
+
+    /// Tells the supervisor of the instructions that were executed, if they are enough.
+    #[inline(always)]
+    pub(super) fn report(&mut self, env: &Env<'_>, supervisor: &dyn Supervisor) -> Result<(), Interrupt> {
+        let issued = self.left(env);
+        if issued < self.least {
+            return Ok(());
+        }
+        *self = Reports { reported: self.reported + issued, least: REPORT };
+        supervisor.poll(issued)
+    }
+}
 
 /// Numbers that follow from one number.
 #[derive(Clone, Copy, Debug)]

@@ -5,10 +5,10 @@
 //! the next CTA run. They take turns, and at most as many are started as the GPU would hold.
 
 use super::clock::Clock;
-use super::cta::{self, End, Interrupt, Warps};
+use super::cta::{self, End, Warps};
 use super::env::{Cta, Env};
 use super::grid::{Grid, Watch, add, hang};
-use super::schedule::Drawn;
+use super::schedule::{Drawn, Interrupt};
 use super::translate;
 use crate::fault::SmFault;
 use crate::launch::{Launch, RunStats};
