@@ -1,8 +1,9 @@
 //! The constant banks of a launch.
 
 use super::mem::Tlb;
-use super::rows::Row;
+use super::rows::{Lasting, Row};
 use crate::launch::{ConstantBank, Launch};
+use zerocopy::IntoBytes;
 
 /// The most bytes that a bank can have.
 const BANK: u32 = 64 << 10;
@@ -18,11 +19,7 @@ pub(crate) struct Banks {
 impl Banks {
     /// Reads all banks of a launch.
     pub(crate) fn read(launch: &Launch, tlb: &mut Tlb<'_>) -> Banks {
-        let mut words = |bank: ConstantBank| {
-            let mut words = read_words(tlb, bank.va, bank.size.min(BANK));
-            words.extend([0; BEHIND]);
-            words
-        };
+        let mut words = |bank: ConstantBank| read_words(tlb, bank.va, bank.size.min(BANK) as usize);
         Banks { words: launch.banks.map(|bank| bank.map(&mut words).unwrap_or_default()) }
     }
 
@@ -40,24 +37,27 @@ impl Banks {
     }
 
     /// Makes a row for each word that a program uses.
-    pub(crate) fn rows(&self, wanted: &[(u8, u32)]) -> Vec<Row> {
-        wanted.iter().map(|&(bank, offset)| Row([self.word(bank.into(), offset); 32])).collect()
+    pub(crate) fn rows(&self, wanted: &[(u8, u32)]) -> Lasting<Row> {
+        let mut rows = Lasting::empty();
+        rows.extend(wanted.iter().map(|&(bank, offset)| Row([self.word(bank.into(), offset); 32])));
+        rows
     }
 }
 
-/// Reads the words of a bank. Reading stops at the first page that is not mapped.
-fn read_words(tlb: &mut Tlb<'_>, va: u64, size: u32) -> Vec<u32> {
-    let mut bytes = vec![0; size.next_multiple_of(4) as usize];
-    if tlb.read(va, &mut bytes[..size as usize]).is_err() {
+/// Reads the words of a bank, behind which others follow. Reading stops at the first page that is not mapped.
+fn read_words(tlb: &mut Tlb<'_>, va: u64, size: usize) -> Vec<u32> {
+    let mut words = vec![0u32; size.div_ceil(4) + BEHIND];
+    let bytes = &mut words.as_mut_bytes()[..size];
+    if tlb.read(va, bytes).is_err() {
         let mut at = 0;
-        while at < size as usize {
+        while at < size {
             let page = 4096 - ((va as usize + at) & 4095);
-            let n = page.min(size as usize - at);
+            let n = page.min(size - at);
             if tlb.read(va + at as u64, &mut bytes[at..at + n]).is_err() {
                 break;
             }
             at += n;
         }
     }
-    bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+    words
 }

@@ -8,7 +8,7 @@ use super::image::Image;
 use super::interp::{self, Stop};
 use super::opening::{self, Opening};
 use super::rounds;
-use super::rows::{self, Row, rows_per_warp};
+use super::rows::{self, Lasting, Row, rows_per_warp};
 use super::schedule::{Drawn, Interrupt, Order, Reports, Supervisor};
 use super::template::{self, Template};
 use super::warp::Warp;
@@ -19,6 +19,10 @@ use std::sync::Arc;
 /// The number of instructions that a warp runs before the next warp runs.
 const SLICE: u32 = 1 << 14;
 
+/// What rows hold in tests that hold anything.
+#[cfg(debug_assertions)]
+const UNSET: [u32; 32] = [0xa5a5_0bad; 32];
+
 /// A CTA in which all warps only wait lets another CTA run when its rounds in a row have counted to `IDLE`. A round
 /// counts `SPINNING`, or `SLEEPING` if warps sleep, because a sleep ends by itself.
 const IDLE: u32 = 16;
@@ -27,10 +31,12 @@ const SLEEPING: u32 = 1;
 
 /// The warps of a CTA, and the arrays that hold their registers and operands. They are kept for the next CTA.
 pub(crate) struct Warps {
-    rows: Vec<Row>,
-    warps: Vec<Warp>,
+    rows: Lasting<Row>,
+    warps: Lasting<Warp>,
+    /// Whether they belong to this launch.
+    begun: bool,
     /// The constants of the image. They are replaced when the image grows.
-    constants: Vec<Row>,
+    constants: Lasting<Row>,
     /// The image, while the CTA does not run. All threads count in one place how many hold an image, so this one is not given up
     /// between one CTA and the next.
     image: Option<Arc<Image>>,
@@ -44,10 +50,11 @@ pub(crate) struct Warps {
 }
 
 impl Warps {
-    pub(crate) fn new(constants: Vec<Row>, lasts: bool) -> Self {
+    pub(crate) fn new(constants: Lasting<Row>, lasts: bool) -> Self {
         Warps {
-            rows: Vec::new(),
-            warps: Vec::new(),
+            rows: Lasting::kept(),
+            warps: Lasting::kept(),
+            begun: false,
             constants,
             image: None,
             template: None,
@@ -301,6 +308,7 @@ fn fault(env: &mut Env<'_>) -> SmFault {
 pub(super) fn start(env: &mut Env<'_>, store: &mut Warps, drawn: Option<Drawn>) {
     store.drawn = drawn;
     let count = threads(env).div_ceil(32);
+    store.warps.truncate(count as usize);
     let known = store.warps.len() as u32;
     store.warps.extend((known..count).map(Warp::new));
     env.memory.shared.clear();
@@ -308,8 +316,13 @@ pub(super) fn start(env: &mut Env<'_>, store: &mut Warps, drawn: Option<Drawn>) 
     env.memory.known.forget();
     env.barriers.clear();
     env.counts.with_current = false;
-    if store.rows.is_empty() {
+    if !store.begun {
+        store.begun = true;
         store.rows.resize(stride(env) * count as usize, Row::ZERO);
+        // Memory of other launches holds anything.
+        #[cfg(debug_assertions)]
+        store.rows.fill(Row(UNSET));
+        store.rows.chunks_exact_mut(stride(env)).for_each(|rows| rows::clear_constant(rows, env.image.registers));
         prepare(env, store, count);
     }
     let opens = store.opening.is_some() && env.memory.linear.reach(env.cta.index);
@@ -332,12 +345,12 @@ fn begin(env: &Env<'_>, store: &mut Warps, opens: bool) {
     let cleared = template.map_or(&image.cleared, |template| &template.cleared);
     let cleared = opening.map_or(cleared, |opening| &opening.cleared);
     let mut rest = &mut store.rows[..];
-    for warp in &mut store.warps {
+    for warp in store.warps.iter_mut() {
         let rows;
         (rows, rest) = std::mem::take(&mut rest).split_at_mut(stride);
         // What a program does not read before it writes it may hold anything. If that were wrong, tests would notice.
         #[cfg(debug_assertions)]
-        rows::used(image.uniform, image.registers).for_each(|row| rows[row] = Row([0xa5a5_0bad; 32]));
+        rows::used(image.uniform, image.registers).for_each(|row| rows[row] = Row(UNSET));
         rows::clear(rows, cleared);
         let left = threads - 32 * warp.index;
         let lanes = if left >= 32 { u32::MAX } else { (1 << left) - 1 };
@@ -429,11 +442,13 @@ fn go_on_with(env: &mut Env<'_>, store: &mut Warps, image: Arc<Image>) {
     (0..store.warps.len()).for_each(|i| open(env, store, i));
     env.memory.known.forget();
     store.constants = env.launched.banks.rows(&image.pool.constants);
-    for w in &mut store.warps {
+    for w in store.warps.iter_mut() {
         w.rebase(&image.pool.immediates, &store.constants, |at| image.moved(&env.image, at));
     }
     (store.template, store.opening) = (None, None);
     let before = std::mem::replace(&mut env.image, image);
+    let used = |image: &Image| [image.uniform, image.registers];
+    store.warps.iter_mut().for_each(|w| w.uses(used(&before), used(&env.image)));
     env.observed_by(|observer, env| observer.program_changes(&before, &env.image));
 }
 

@@ -17,6 +17,7 @@ use crate::fault::{ErrorRegisters, SmFault};
 use crate::launch::{Launch, RunStats};
 #[cfg(target_arch = "x86_64")]
 use sm87_simd::converted::Converted;
+use std::cell::Cell;
 use std::sync::Arc;
 use tegra_mm::MmuFault;
 
@@ -37,6 +38,9 @@ pub(crate) enum WarpError {
     MmuNack = 0x20,
 }
 
+/// The thread indices of every warp of a block, with one row for each axis.
+pub(crate) type Indices = Arc<[[Row; 3]]>;
+
 /// A launch, and what was made of it once for all of its CTAs.
 pub(crate) struct Launched<'a> {
     pub launch: &'a Launch,
@@ -44,8 +48,7 @@ pub(crate) struct Launched<'a> {
     pub programs: Programs,
     /// The constant banks as bytes, for reads with an index.
     pub banks: Banks,
-    /// The thread indices x, y and z of each warp.
-    pub tids: Vec<[Row; 3]>,
+    pub tids: Indices,
     /// Who observes the launch.
     pub observers: &'a [&'a dyn Observer],
 }
@@ -114,6 +117,7 @@ pub struct Env<'a> {
 
 impl<'a> Env<'a> {
     /// Makes what CTAs of a launch need that begin with a program.
+    #[inline(always)]
     pub(crate) fn new(launched: &'a Launched<'a>, image: Arc<Image>) -> Env<'a> {
         let l = launched.launch;
         let warps = l.block.iter().product::<u32>().div_ceil(32);
@@ -256,6 +260,46 @@ impl Env<'_> {
         let offset = va.wrapping_sub(self.launch().code) as i64;
         if offset % 16 == 0 { self.image.places.index(offset / 16) } else { None }
     }
+}
+
+thread_local! {
+    /// Those of the launch before.
+    static INDICES: Cell<Option<([u32; 3], Indices)>> = const { Cell::new(None) };
+}
+
+/// The thread indices of every warp of such a block. Most launches have the block of the launch before.
+pub(crate) fn thread_indices(block: [u32; 3]) -> Indices {
+    let kept = INDICES.take().filter(|(kept, _)| *kept == block);
+    let indices = kept.map_or_else(|| make_thread_indices(block), |(_, indices)| indices);
+    INDICES.set(Some((block, indices.clone())));
+    indices
+}
+
+/// Makes them.
+fn make_thread_indices([bx, by, bz]: [u32; 3]) -> Indices {
+    let mut t = [0u32; 3];
+    let mut next = || {
+        let now = t;
+        t[0] += 1;
+        if t[0] == bx {
+            t = [0, t[1] + 1, t[2]];
+        }
+        if t[1] == by {
+            t = [t[0], 0, t[2] + 1];
+        }
+        now
+    };
+    let warp = |_| {
+        let mut rows = [Row::ZERO; 3];
+        for lane in 0..32 {
+            let now = next();
+            for axis in 0..3 {
+                rows[axis].0[lane] = now[axis];
+            }
+        }
+        rows
+    };
+    (0..(bx * by * bz).div_ceil(32)).map(warp).collect()
 }
 
 /// Makes the fault of an access that the MMU refused.

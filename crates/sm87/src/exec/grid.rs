@@ -4,12 +4,11 @@
 use super::clock;
 use super::consts::Banks;
 use super::decode;
-use super::env::{Env, Launched, WarpError, nack};
+use super::env::{self, Env, Launched, WarpError, nack};
 use super::image::{Fetch, Image, MOST_INSTRUCTIONS};
 use super::mem::Tlb;
 use super::observe::Observer;
 use super::programs::Programs;
-use super::rows::Row;
 use super::schedule::{Interrupt, Order, Supervisor};
 use super::threads::{Apart, Helpers, Shares};
 use super::translate;
@@ -18,12 +17,10 @@ use super::warp::Warp;
 use super::worker::Worker;
 use crate::fault::{ErrorRegisters, SmFault, Stopped};
 use crate::launch::{Launch, RunStats};
-use crate::word::Word;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use tegra_mm::Access;
 use tegrarm_lock::Mutex;
 
 /// After this many instructions, the calling thread estimates how large the grid is, unless an earlier launch of the program
@@ -75,14 +72,16 @@ struct Failure {
 pub(crate) fn run(launch: &Launch, observers: &[&dyn Observer]) -> Result<RunStats, Stopped> {
     check(launch)?;
     let mut tlb = Tlb::new(&launch.table, [launch.shared_window, launch.local_window]);
-    let code = &mut |n| fetch(&mut tlb, launch.code, n);
-    let decoded = decode::find(launch.code, code);
-    let image = fit(decoded.clone(), launch, observers, code);
+    let (decoded, image) = {
+        let code = &mut tlb.code(launch.code);
+        let decoded = decode::find(launch.code, code);
+        (decoded.clone(), fit(decoded, launch, observers, code))
+    };
     let launched = Launched {
         launch,
         programs: Programs::new(image.clone()),
         banks: Banks::read(launch, &mut tlb),
-        tids: thread_indices(launch.block),
+        tids: env::thread_indices(launch.block),
         observers,
     };
     let ctas = launch.grid.iter().map(|&n| u64::from(n)).product();
@@ -151,16 +150,6 @@ fn warp_fault(pc: u64, code: WarpError, text: String) -> SmFault {
     SmFault::Warp { record: ErrorRegisters { global_esr: 0, warp_esr: code as u32, pc }, sm: 0, text, site: None }
 }
 
-/// Reads the instruction word that is `n` words after `code`.
-fn fetch(tlb: &mut Tlb<'_>, code: u64, n: i64) -> Option<Word> {
-    let p = tlb.get(code.wrapping_add_signed(n.wrapping_mul(16)), 16, false, Access::Read).ok()?;
-    if p.is_null() {
-        return Some(Word::default());
-    }
-    // SAFETY: the translation covers 16 bytes.
-    Some(Word(u128::from_le_bytes(unsafe { p.cast::<[u8; 16]>().read() })))
-}
-
 /// Adapts the image to a launch: instructions that use more registers than its threads have raise an exception, and observers choose
 /// those that they look at.
 fn fit(image: Arc<Image>, launch: &Launch, observers: &[&dyn Observer], fetch: &mut Fetch<'_>) -> Arc<Image> {
@@ -206,37 +195,9 @@ pub(crate) fn extended(env: &mut Env<'_>) -> Result<Arc<Image>, SmFault> {
         SmFault::Warp { record, sm, text, site: None }
     };
     let (Launched { launch, programs, observers, .. }, tlb) = (env.launched, &mut env.memory.tlb);
-    let words = &mut |n| fetch(tlb, code, n);
+    let words = &mut tlb.code(code);
     let extended = |newest: &Image| Some(fit(decode::extend(newest, root, code, words)?, launch, observers, words));
     programs.with(&env.image, root, extended).ok_or_else(too_much)
-}
-
-/// The thread indices of every warp, with one row for each axis.
-fn thread_indices([bx, by, bz]: [u32; 3]) -> Vec<[Row; 3]> {
-    let mut t = [0u32; 3];
-    let mut next = || {
-        let now = t;
-        t[0] += 1;
-        if t[0] == bx {
-            t = [0, t[1] + 1, t[2]];
-        }
-        if t[1] == by {
-            t = [t[0], 0, t[2] + 1];
-        }
-        now
-    };
-    let mut warps = Vec::new();
-    for _ in 0..(bx * by * bz).div_ceil(32) {
-        let mut rows = [Row::ZERO; 3];
-        for lane in 0..32 {
-            let now = next();
-            for axis in 0..3 {
-                rows[axis].0[lane] = now[axis];
-            }
-        }
-        warps.push(rows);
-    }
-    warps
 }
 
 /// How the grid watches a CTA during one of its turns.

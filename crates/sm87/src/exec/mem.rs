@@ -1,6 +1,7 @@
 //! Memory as a warp reaches it: global memory through the page table, and shared memory as one block.
 #![allow(unsafe_code)]
 
+use crate::word::Word;
 use std::ptr;
 use tegra_mm::{Access, MmuFault, PageTable, whole};
 
@@ -45,6 +46,7 @@ pub(crate) const WINDOW: u64 = 1 << 24;
 
 impl<'a> Tlb<'a> {
     /// Makes an empty cache. `windows` are the addresses of the shared and the local window; 0 stands for no window.
+    #[inline(always)]
     pub(crate) fn new(table: &'a PageTable, windows: [u64; 2]) -> Self {
         Tlb { table, windows, entries: [EMPTY; WAYS] }
     }
@@ -100,6 +102,23 @@ impl<'a> Tlb<'a> {
         let [large, small] = ways(va);
         self.entries[if e.len < 1 << 16 { small } else { large }] = e;
         Ok(if host.is_null() { host } else { host.wrapping_add((va - start) as usize) })
+    }
+
+    /// Reads the instruction words before and after the one at `code`.
+    pub(crate) fn code(&mut self, code: u64) -> impl FnMut(i64) -> Option<Word> {
+        let (mut last, mut host) = (u64::MAX, ptr::null_mut::<u8>());
+        move |n| {
+            let va = code.wrapping_add_signed(n.wrapping_mul(16));
+            // Words of a page follow each other in the host's memory, too.
+            let follows = va.wrapping_sub(16) == last && va & 4095 != 0;
+            host = if follows { host.wrapping_add(16) } else { self.get(va, 16, false, Access::Read).ok()? };
+            last = if host.is_null() { u64::MAX } else { va };
+            if host.is_null() {
+                return Some(Word::default());
+            }
+            // SAFETY: the translation covers 16 bytes.
+            Some(Word(u128::from_le_bytes(unsafe { host.cast::<[u8; 16]>().read() })))
+        }
     }
 
     /// Copies bytes from memory, in any number of extents. If a mapping is missing, the error says where.
@@ -176,5 +195,47 @@ impl Shared {
     /// The bytes from the beginning on that a vector may be loaded from.
     pub(crate) fn readable(&self) -> i64 {
         size_of_val(self.block.as_slice()) as i64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tegra_mm::{Backing, Extent};
+
+    /// Pages of code whose host memory lies the other way round, a page that is sparse and one that is not mapped.
+    #[test]
+    fn code_is_read_from_pages_that_do_not_follow_each_other() {
+        const PAGE: u64 = 4096;
+        let (code, words) = (0x20_0000, PAGE as usize / 16);
+        let backing = Arc::new(Backing::anonymous("code", 2 * PAGE as usize).expect("memory"));
+        let mut table = PageTable::default();
+        for (n, offset) in [(0, PAGE as usize), (1, 0)] {
+            table.insert(Extent {
+                va: code + n * PAGE,
+                len: PAGE,
+                backing: Some(backing.clone()),
+                offset,
+                ..Extent::default()
+            });
+            for word in 0..words {
+                let number = (n as u128) << 64 | word as u128;
+                assert!(backing.write(offset + 16 * word, &number.to_le_bytes()));
+            }
+        }
+        table.insert(Extent { va: code + 2 * PAGE, len: PAGE, ..Extent::default() });
+        let expected = |at: i64| match at / words as i64 {
+            n @ 0..=1 => Some(Word((n as u128) << 64 | (at % words as i64) as u128)),
+            2 => Some(Word::default()),
+            _ => None,
+        };
+        let mut tlb = Tlb::new(&table, [0, 0]);
+        // From the middle of the first page on, so that words before it are read, too.
+        let (middle, end) = (words as i64 / 2, 3 * words as i64);
+        let mut read = tlb.code(code + 16 * middle as u64);
+        for at in (0..end + 2).chain((0..end + 2).rev()).chain([5, 6, 300, 7, 8, 301, end, end - 1, 0]) {
+            assert_eq!(read(at - middle), expected(at), "{at}");
+        }
     }
 }

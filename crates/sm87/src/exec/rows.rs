@@ -5,7 +5,9 @@
 //! full row. Immediates are rows of the image, and words of constant banks are rows that are made once for each launch.
 //! So one handler serves every form of an operand.
 
-use std::ops::Range;
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut, Range};
+use std::thread::LocalKey;
 
 /// The 32 lanes of one register.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +47,92 @@ pub(crate) const fn rows_per_warp(registers: u32) -> usize {
 
 /// The rows that a program writes if it uses `uniform` uniform registers and `registers` registers. All other rows stay zero.
 pub(crate) fn used(uniform: u32, registers: u32) -> impl Iterator<Item = usize> {
-    (UNIFORM as usize..(UNIFORM + uniform) as usize).chain(BARRIER as usize..(REGISTER + registers) as usize)
+    let [first, second] = used_ranges(uniform, registers);
+    first.chain(second)
+}
+
+/// Clears the rows of a warp that read as zero whatever a program with so many registers does.
+pub(crate) fn clear_constant(rows: &mut [Row], registers: u32) {
+    let behind = REGISTER + registers;
+    for range in [ZERO..SINK, UNIFORM + 63..BARRIER, behind..behind + SLACK] {
+        rows[range.start as usize..range.end as usize].fill(Row::ZERO);
+    }
+}
+
+/// The rows of a warp that a program uses, and another one before it did not. Each has so many uniform registers and registers.
+pub(crate) fn new_rows(before: [u32; 2], now: [u32; 2]) -> [Range<usize>; 2] {
+    [(UNIFORM, 0, 0), (REGISTER, 1, SLACK)].map(|(first, n, slack)| {
+        let (before, now) = (first + before[n], first + now[n] + slack);
+        before.min(now) as usize..now as usize
+    })
+}
+
+fn used_ranges(uniform: u32, registers: u32) -> [Range<usize>; 2] {
+    [UNIFORM..UNIFORM + uniform, BARRIER..REGISTER + registers].map(|range| range.start as usize..range.end as usize)
+}
+
+/// What a launch needs many of, one after another. A thread keeps the memory for its next launch when it is given up: that is what the host's
+/// allocator takes longest for.
+pub(crate) trait Lasts: Sized + 'static {
+    /// What the thread keeps.
+    const SPARE: &'static LocalKey<RefCell<Vec<Vec<Self>>>>;
+}
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<Row>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Lasts for Row {
+    const SPARE: &'static LocalKey<RefCell<Vec<Vec<Row>>>> = &SPARE;
+}
+
+/// Rows, or something else of a launch, whose memory lasts.
+pub(crate) struct Lasting<T: Lasts>(Vec<T>);
+
+/// A thread keeps so many memories, none of which has more bytes.
+const KEPT: usize = 4;
+const MOST_KEPT: usize = 1 << 20;
+
+impl<T: Lasts> Lasting<T> {
+    /// What was given up last.
+    pub(crate) fn kept() -> Lasting<T> {
+        let spare = T::SPARE.try_with(|spare| spare.borrow_mut().pop());
+        Lasting(spare.ok().flatten().unwrap_or_default())
+    }
+
+    /// Nothing yet, with the memory of what was given up last.
+    pub(crate) fn empty() -> Lasting<T> {
+        let mut kept = Lasting::kept();
+        kept.clear();
+        kept
+    }
+}
+
+impl<T: Lasts> Drop for Lasting<T> {
+    fn drop(&mut self) {
+        let all = std::mem::take(&mut self.0);
+        // A thread that ends has nowhere to keep it.
+        let _ended = T::SPARE.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < KEPT && all.capacity() * size_of::<T>() <= MOST_KEPT {
+                spare.push(all);
+            }
+        });
+    }
+}
+
+impl<T: Lasts> Deref for Lasting<T> {
+    type Target = Vec<T>;
+
+    fn deref(&self) -> &Vec<T> {
+        &self.0
+    }
+}
+
+impl<T: Lasts> DerefMut for Lasting<T> {
+    fn deref_mut(&mut self) -> &mut Vec<T> {
+        &mut self.0
+    }
 }
 
 /// Clears some rows of a warp.
@@ -210,5 +297,42 @@ pub mod pred {
     /// The element that is written for uniform predicate `n`.
     pub(crate) const fn udst(n: u8) -> u8 {
         if n == 7 { UNIFORM_SINK } else { UNIFORM + n }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_launch_is_that_of_the_next_one_unless_it_is_large() {
+        let rows = |count: usize| {
+            let mut rows = Lasting::empty();
+            rows.resize(count, Row::ZERO);
+            rows.as_ptr()
+        };
+        let first = rows(200);
+        assert_eq!((rows(200), rows(10)), (first, first));
+        assert_eq!(Lasting::<Row>::kept().len(), 10);
+        let two: [Lasting<Row>; 2] = [Lasting::empty(), Lasting::empty()];
+        assert_eq!((two[0].as_ptr(), two[1].capacity()), (first, 0));
+        drop(two);
+        rows(MOST_KEPT / size_of::<Row>() + 1);
+        let kept = std::iter::repeat_with(Lasting::<Row>::kept).take(KEPT).collect::<Vec<_>>();
+        assert!(kept.iter().all(|rows| rows.capacity() * size_of::<Row>() <= MOST_KEPT));
+    }
+
+    #[test]
+    fn rows_that_nobody_writes_are_zero() {
+        let registers = 3;
+        let mut rows = vec![Row([7; 32]); rows_per_warp(registers)];
+        clear_constant(&mut rows, registers);
+        let zero = |row: u32| rows[row as usize].0 == [0; 32];
+        let others =
+            |row: &u32| !(SINK..UNIFORM).contains(row) && !used(63, registers).any(|used| used == *row as usize);
+        assert!((0..rows.len() as u32).filter(others).all(zero));
+        assert!(used(63, registers).all(|row| !zero(row as u32)));
+        assert_eq!(new_rows([0, 2], [4, 3]), [8..12, 94..99]);
+        assert_eq!(new_rows([4, 3], [2, 3]), [10..10, 95..99]);
     }
 }

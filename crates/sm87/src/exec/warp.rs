@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 use super::groups::Group;
-use super::rows::{Dst, Pred, Row, Src, pred};
+use super::rows::{self, Dst, Lasts, Pred, Row, Src, pred};
+use std::cell::RefCell;
+use std::thread::LocalKey;
 
 /// What a watched instruction ([`super::poll`]) found the last time: its index, the lanes, and a number made of the values.
 pub(crate) type Found = (u32, u32, u64);
@@ -59,6 +61,14 @@ pub struct Warp {
     pub(crate) ahead: (u32, u32),
     /// Whether the warp has yet to execute the opening of its program.
     pub(crate) opens: bool,
+}
+
+thread_local! {
+    static SPARE: RefCell<Vec<Vec<Warp>>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Lasts for Warp {
+    const SPARE: &'static LocalKey<RefCell<Vec<Vec<Warp>>>> = &SPARE;
 }
 
 impl Warp {
@@ -158,6 +168,14 @@ impl Warp {
         self.groups[..self.count].iter_mut().for_each(|g| g.pc = moved(g.pc));
         if self.switch_at != u32::MAX {
             self.switch_at = moved(self.switch_at);
+        }
+    }
+
+    /// Clears the rows that a program uses and the one before it did not. Each has so many uniform registers and registers.
+    pub(crate) fn uses(&mut self, before: [u32; 2], now: [u32; 2]) {
+        for row in rows::new_rows(before, now).into_iter().flatten() {
+            // SAFETY: the warp owns its rows, which are all that a program of the launch may use.
+            unsafe { self.rows.cast::<Row>().add(row).write(Row::ZERO) };
         }
     }
 

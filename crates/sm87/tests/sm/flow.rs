@@ -87,6 +87,37 @@ fn code_behind_a_pointer_reads_constants_with_an_index() {
     }
 }
 
+/// Code that is first reached through a pointer reads registers that nothing before it uses, in memory that held those of another launch.
+#[test]
+fn code_behind_a_pointer_reads_zero_from_registers_that_nobody_wrote() {
+    let mut kernel = kernel!("through");
+    let behind = kernel.code.len() as u64;
+    let store = |from: u64, at: u64| (0x7986 | 2 << 24 | from << 32 | at << 40, 0x000f_e200_0c10_1904);
+    let words = [
+        (0x0000_0000_0002_7919, 0x000e_2200_0000_2100), // S2R R2, SR_TID.X
+        (0x0000_0004_ff03_7435, 0x000f_e200_0000_01ff), // HFMA2.MMA R3, -RZ, RZ, 0, 4
+        (0x0000_4600_0004_7ab9, 0x000f_e200_0000_0a00), // ULDC.64 UR4, c[0x0][0x118]
+        (0x0000_5800_0202_7625, 0x000f_e200_078e_0003), // IMAD.WIDE R2, R2, R3, c[0x0][0x160]
+        (0x0000_0014_0006_7c02, 0x000f_e200_0800_0f00), // MOV R6, UR20
+        store(30, 0),
+        store(6, 128),
+        EXIT,
+    ];
+    kernel.code.extend(program(&words).code);
+    kernel.registers = 40;
+    for ctas in [1, 3] {
+        let mut gpu = Gpu::default();
+        let n = gpu.upload(&(0..64).map(|i| i * 7 % 13).collect::<Vec<i32>>());
+        let sums = gpu.alloc(4 * 64);
+        let mut other = kernel!("divergent_recursion");
+        other.stack = 1024;
+        gpu.run(&other, [1, 1, 1], [64, 1, 1], &[Arg::Ptr(&n), Arg::Ptr(&sums)]).unwrap();
+        let out = gpu.upload(&[1; 64]);
+        gpu.run(&kernel, [ctas, 1, 1], [32, 1, 1], &[Arg::Ptr(&out), Arg::Address(behind)]).unwrap();
+        assert_eq!(out.read::<i32>(64), [0; 64]);
+    }
+}
+
 fn barriers(ctas: u32, rounds: i32) -> RunStats {
     let mut gpu = Gpu::default();
     let (count, phase, seen) = (gpu.alloc(4), gpu.alloc(4), gpu.alloc(4 * rounds as usize));

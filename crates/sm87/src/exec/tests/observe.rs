@@ -3,6 +3,7 @@
 use super::*;
 use crate::exec::observe::{Chosen, CtaObserver, Step};
 use crate::launch::Limits;
+use crate::word::Word;
 use std::sync::atomic::AtomicU32;
 
 const EXIT: Word = Word::new(0x794d, 0x000f_ea00_0380_0000);
