@@ -232,7 +232,7 @@ impl Image {
         let from = self.entry as usize;
         self.beginning = live[from..live.len().min(from + BEGINNING)].to_vec();
         self.unset = live::unset(&steps, &live, from).with(&self.across);
-        self.cleared = live::ranges(&self.unset, self.uniform, self.registers, |_| true);
+        self.cleared = live::ranges(&self.unset, self.uniform, self.registers);
         self.opening = self.openers(&words, &rows, &steps, &live);
         let is_zero = |at: usize| words[at].is_some_and(|word: Word| word.bits(32, 32) == 0);
         let live = |at: usize| live.get(at).copied().unwrap_or(Rows::ALL);

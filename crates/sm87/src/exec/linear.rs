@@ -74,6 +74,11 @@ pub(crate) struct Form {
 }
 
 impl Form {
+    /// Numbers within bounds that do not depend on the CTA.
+    pub(crate) fn between((least, most): (i32, i32)) -> Form {
+        Form { slope: [0; 3], least: least.into(), most: most.into() }
+    }
+
     /// A number that all lanes of the launch have.
     pub(crate) fn number(&self) -> Option<i64> {
         (self.least == self.most).then_some(self.least)
@@ -140,8 +145,8 @@ struct Access {
 struct Value {
     slope: Slope,
     moved: u64,
-    /// The numbers in the first CTA, of each warp.
-    rows: Vec<[Row; 2]>,
+    /// Where the numbers of the first warp stand. Those of the others follow.
+    first: usize,
 }
 
 /// All accesses and registers of an opening.
@@ -151,14 +156,16 @@ pub(crate) struct Linear {
     origin: [u32; 3],
     accesses: Vec<Access>,
     values: Vec<Value>,
+    /// The numbers of registers in the first CTA.
+    held: Vec<[Row; 2]>,
     /// What was found out about an access of one warp last.
     pub(super) located: Option<Lanes>,
 }
 
 impl Linear {
-    /// Begins with what is known for a CTA.
-    pub(crate) fn new(origin: [u32; 3]) -> Linear {
-        Linear { origin, ..Linear::default() }
+    /// Begins with what is known for a CTA, with room for what so many registers hold.
+    pub(crate) fn new(origin: [u32; 3], room: usize) -> Linear {
+        Linear { origin, held: Vec::with_capacity(room), ..Linear::default() }
     }
 
     /// Adds an access of `len` bytes for each lane. Returns its number.
@@ -167,9 +174,16 @@ impl Linear {
         self.accesses.len() as u32 - 1
     }
 
-    /// Adds registers. Returns their number.
-    pub(crate) fn add_value(&mut self, slope: Slope, rows: Vec<[Row; 2]>) -> u32 {
-        self.values.push(Value { slope, moved: 0, rows });
+    /// Keeps what registers hold in each warp. Returns where that stands.
+    pub(crate) fn keep(&mut self, rows: impl Iterator<Item = [Row; 2]>) -> usize {
+        let first = self.held.len();
+        self.held.extend(rows);
+        first
+    }
+
+    /// Adds registers that hold what stands from `first` on. Returns their number.
+    pub(crate) fn add_value(&mut self, slope: Slope, first: usize) -> u32 {
+        self.values.push(Value { slope, moved: 0, first });
         self.values.len() as u32 - 1
     }
 
@@ -208,7 +222,7 @@ impl Linear {
     /// The numbers of a warp in the first CTA, and what this CTA adds.
     #[inline(always)]
     pub(super) fn value(&self, warp: u32, value: u32) -> (&[Row; 2], u64) {
-        let Value { moved, rows, .. } = &self.values[value as usize];
-        (&rows[warp as usize], *moved)
+        let Value { moved, first, .. } = &self.values[value as usize];
+        (&self.held[first + warp as usize], *moved)
     }
 }

@@ -14,9 +14,6 @@ use std::ops::Range;
 /// The number of 64-bit words that have a bit for every row of a warp.
 const WORDS: usize = rows::rows_per_warp(255).div_ceil(64);
 
-/// The most rows that a warp has.
-pub(crate) const COUNT: usize = 64 * WORDS;
-
 /// A set of rows of a warp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rows([u64; WORDS]);
@@ -28,6 +25,12 @@ impl Rows {
     /// Adds `count` rows.
     pub(crate) fn add(&mut self, first: usize, count: usize) {
         (first..first + count).for_each(|row| self.0[row / 64] |= 1 << (row % 64));
+    }
+
+    /// Puts a row into the set, or takes it out.
+    pub(crate) fn set(&mut self, row: usize, put: bool) {
+        let bit = 1 << (row % 64);
+        self.0[row / 64] = self.0[row / 64] & !bit | if put { bit } else { 0 };
     }
 
     /// Whether a row is in the set.
@@ -46,8 +49,22 @@ impl Rows {
     }
 
     /// All rows of the set.
-    pub(crate) fn all(&self) -> impl Iterator<Item = usize> {
-        (0..COUNT).filter(|row| self.has(*row))
+    pub(crate) fn all(&self) -> impl Iterator<Item = usize> + use<> {
+        let (mut left, mut at) = (self.0, 0);
+        std::iter::from_fn(move || {
+            while at < WORDS && left[at] == 0 {
+                at += 1;
+            }
+            let bits = left.get_mut(at)?;
+            let row = 64 * at + bits.trailing_zeros() as usize;
+            *bits &= *bits - 1;
+            Some(row)
+        })
+    }
+
+    /// The rows that are in both sets.
+    pub(crate) fn within(&self, other: &Rows) -> Rows {
+        Rows(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
     /// The rows that are not in the other set.
@@ -176,9 +193,9 @@ fn follows(step: &Step<'_>, here: u32, returned: Option<&Rows>, live: impl Fn(u3
 }
 
 /// The ranges of those rows that a warp with `uniform` uniform registers and `registers` registers uses.
-pub(crate) fn ranges(wanted: &Rows, uniform: u32, registers: u32, and: impl Fn(usize) -> bool) -> Vec<Range<u16>> {
+pub(crate) fn ranges(wanted: &Rows, uniform: u32, registers: u32) -> Vec<Range<u16>> {
     let mut ranges: Vec<Range<u16>> = Vec::new();
-    for row in rows::used(uniform, registers).filter(|row| wanted.has(*row) && and(*row)) {
+    for row in wanted.all().filter(|row| rows::is_used(*row, uniform, registers)) {
         match ranges.last_mut() {
             Some(last) if usize::from(last.end) == row => last.end += 1,
             _ => ranges.push(row as u16..row as u16 + 1),
@@ -189,7 +206,7 @@ pub(crate) fn ranges(wanted: &Rows, uniform: u32, registers: u32, and: impl Fn(u
 
 /// All of these rows.
 pub(crate) fn all(uniform: u32, registers: u32) -> Vec<Range<u16>> {
-    ranges(&Rows::ALL, uniform, registers, |_| true)
+    ranges(&Rows::ALL, uniform, registers)
 }
 
 #[cfg(test)]
@@ -198,8 +215,35 @@ mod tests {
 
     use super::super::image::Image;
     use super::super::rows::{REGISTER, used};
+    use super::{Rows, WORDS};
     use crate::isa;
     use crate::word::Word;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn sets_of_rows_are_sets(
+            [one, other] in prop::array::uniform2(prop::collection::btree_set(0..64 * WORDS, 0..64)),
+            puts in prop::collection::vec((0..64 * WORDS, any::<bool>()), 0..16),
+        ) {
+            let set = |rows: &BTreeSet<usize>| {
+                let mut set = Rows::default();
+                rows.iter().for_each(|row| set.add(*row, 1));
+                set
+            };
+            let (mut model, [mut a, b]) = (one.clone(), [&one, &other].map(set));
+            for (row, put) in puts {
+                if put { model.insert(row) } else { model.remove(&row) };
+                a.set(row, put);
+            }
+            prop_assert!(a.all().eq(model.iter().copied()));
+            prop_assert!(a.within(&b).all().eq(model.intersection(&other).copied()));
+            prop_assert!(a.with(&b).all().eq(model.union(&other).copied()));
+            prop_assert!(a.without(&b).all().eq(model.difference(&other).copied()));
+            prop_assert_eq!(a.meets(&b), !model.is_disjoint(&other));
+        }
+    }
 
     const EXIT: Word = Word::new(0x794d, 0x000f_ea00_0380_0000);
     /// MOV R7, 0xffffffff, and the same with the guard @P0.

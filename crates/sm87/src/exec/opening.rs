@@ -14,7 +14,7 @@ use super::known::Pattern;
 use super::linear::{Form, Linear, Makes, Part, Slope};
 use super::live::{self, Rows};
 use super::ops::{int, logic, memory};
-use super::rows::{Row, Src, pred};
+use super::rows::{self, Row, Src, pred};
 use super::runs::Run;
 use super::straight;
 use super::template::Template;
@@ -26,6 +26,8 @@ use crate::word::Word;
 use sm87_simd::Simd;
 use std::ops::Range;
 
+/// So many instructions of an opening usually have results that are kept.
+const USUAL: usize = 16;
 /// The most instructions of an opening. It is much less than a slice has.
 pub(super) const OPENING_PARTS: usize = 160;
 /// It is worth the effort in a grid of so many warps.
@@ -97,7 +99,8 @@ enum Becomes {
     /// It loads or stores where the access with this number does.
     Accesses(u32),
     /// So many registers get what they hold in the first CTA of each warp, and what other CTAs add, if somebody reads them.
-    Puts(usize, Slope, Vec<[Row; 2]>),
+    /// What that is stands at the last number.
+    Puts(usize, Slope, usize),
 }
 
 /// The instructions that are left of an opening.
@@ -125,11 +128,11 @@ impl Opening {
         if image.ordered || image.keeps_time() || !whole && image.reads_across() {
             return None;
         }
-        env.memory.linear = Linear::new(env.cta.index);
-        let mut finder = Finder { env, image, warps, known: vec![None; live::COUNT] };
+        env.memory.linear = Linear::new(env.cta.index, USUAL * warps.len());
+        let mut finder = Finder { env, image, warps, known: vec![None; rows::rows_per_warp(image.registers)] };
         finder.knows(template);
-        let became: Vec<Becomes> =
-            parts.iter().zip(template.pc..).map_while(|(part, at)| finder.becomes(part, at)).collect();
+        let mut became = Vec::with_capacity(parts.len());
+        became.extend(parts.iter().zip(template.pc..).map_while(|(part, at)| finder.becomes(part, at)));
         let linear = |b: &Becomes| !matches!(b, Becomes::Itself);
         if !became.iter().any(linear) {
             return None;
@@ -160,6 +163,17 @@ impl Opening {
     }
 }
 
+/// The least and the most of what lanes hold, as numbers with a sign.
+fn bounds(row: &[u32; 32], active: u32) -> (i32, i32) {
+    let within = |(least, most): (i32, i32), x: u32| (least.min(x as i32), most.max(x as i32));
+    let nothing = (i32::MAX, i32::MIN);
+    if active == u32::MAX {
+        // The compiler makes vectors of this.
+        return row.iter().copied().fold(nothing, within);
+    }
+    lanes(active).map(|lane| row[lane as usize]).fold(nothing, within)
+}
+
 /// Finds out what is linear, one instruction after another.
 struct Finder<'f, 'a> {
     env: &'f mut Env<'a>,
@@ -171,18 +185,19 @@ struct Finder<'f, 'a> {
 impl Finder<'_, '_> {
     /// Begins with what the template has computed, and with the rows that are always zero.
     fn knows(&mut self, template: &Template) {
-        let zeros = [Src::reg(255), Src::ureg(63)].map(|s| s.own() / 32);
-        let rows = zeros.iter().flat_map(|&zero| zero..zero + 4).chain(template.rows.iter().map(|(row, _)| *row));
-        for row in rows {
-            self.known[row] = Some(Held::Word(self.fixed(row)));
+        // All lanes of all warps hold the same there.
+        for (row, held) in &template.rows {
+            let number = held.0[0] as i32;
+            self.known[*row] = Some(Held::Word(Form::between((number, number))));
         }
+        self.knows_zero();
     }
 
     /// What a row holds in all warps, whatever the index of the CTA is.
     fn fixed(&self, row: usize) -> Form {
-        let each = self.warps.iter().flat_map(|w| lanes(w.active).map(move |lane| w.get(Src::nth(row), lane) as i32));
-        let (least, most) = each.fold((i32::MAX, i32::MIN), |(least, most), x| (least.min(x), most.max(x)));
-        Form { slope: [0; 3], least: least.into(), most: most.into() }
+        let bounds = self.warps.iter().map(|w| bounds(w.lanes_of(Src::nth(row)), w.active));
+        let all = bounds.reduce(|(least, most), (x, y)| (least.min(x), most.max(y)));
+        Form::between(all.unwrap_or_default())
     }
 
     /// What is known of a source of one word.
@@ -230,8 +245,9 @@ impl Finder<'_, '_> {
 
     /// Rows that are always zero are never forgotten, wherever an instruction writes.
     fn knows_zero(&mut self) {
-        let zero = Src::reg(255).own() / 32;
-        self.known[zero..zero + 4].fill(Some(Held::Word(Form::default())));
+        for zero in [Src::reg(255), Src::ureg(63)].map(|s| s.own() / 32) {
+            self.known[zero..zero + 4].fill(Some(Held::Word(Form::default())));
+        }
     }
 
     /// Executes an instruction for all warps. Returns whether nothing happened besides.
@@ -390,10 +406,10 @@ impl Finder<'_, '_> {
     }
 
     /// The registers of a destination get what they hold now, and what other CTAs add to it.
-    fn puts(&self, u: &Uop, words: usize, slope: Slope) -> Becomes {
+    fn puts(&mut self, u: &Uop, words: usize, slope: Slope) -> Becomes {
         let row = |w: &Warp, n: usize| Row(w.row(u.d.as_src().plus(n as u32)));
-        let rows = self.warps.iter().map(|w| [row(w, 0), row(w, words - 1)]).collect();
-        Becomes::Puts(words, slope, rows)
+        let rows = self.warps.iter().map(|w| [row(w, 0), row(w, words - 1)]);
+        Becomes::Puts(words, slope, self.env.memory.linear.keep(rows))
     }
 
     /// Keeps the instructions whose results somebody reads.
@@ -406,7 +422,7 @@ impl Finder<'_, '_> {
             Some(part) => part.live.with(&image.across),
             None => behind.with(&image.across),
         };
-        let mut uops = Vec::new();
+        let mut uops = Vec::with_capacity(became.len());
         for (n, (becomes, part)) in became.into_iter().zip(parts).enumerate().rev() {
             let at = template.pc + n as u32;
             let u = image.uops[at as usize];
@@ -420,11 +436,11 @@ impl Finder<'_, '_> {
                     uops.push(memory::linear(&u, image.row(at), number));
                     live.without(&part.touched.overwrites).with(&stored(&u, image.row(at)))
                 }
-                Becomes::Puts(words, slope, rows) => {
+                Becomes::Puts(words, slope, first) => {
                     let mut written = Rows::default();
                     written.add(u.d.offset() / 32, words);
                     if live.meets(&written) {
-                        let imm = self.env.memory.linear.add_value(slope, rows);
+                        let imm = self.env.memory.linear.add_value(slope, first);
                         uops.push(put(&u, words, imm));
                     }
                     live.without(&written)

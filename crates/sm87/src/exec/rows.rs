@@ -51,6 +51,11 @@ pub(crate) fn used(uniform: u32, registers: u32) -> impl Iterator<Item = usize> 
     first.chain(second)
 }
 
+/// Whether it writes this row.
+pub(crate) fn is_used(row: usize, uniform: u32, registers: u32) -> bool {
+    used_ranges(uniform, registers).iter().any(|range| range.contains(&row))
+}
+
 /// Clears the rows of a warp that read as zero whatever a program with so many registers does.
 pub(crate) fn clear_constant(rows: &mut [Row], registers: u32) {
     let behind = REGISTER + registers;

@@ -8,7 +8,7 @@ use super::env::Env;
 use super::image::Image;
 use super::interp::{self, Stop};
 use super::live::{self, Rows};
-use super::rows::{self, Row, pred};
+use super::rows::{self, Lasting, Row, pred};
 use super::warp::Warp;
 use std::ops::Range;
 
@@ -27,6 +27,8 @@ pub(crate) struct Template {
     /// The rows that the first instructions write, and those of them that others may read and that are not zero.
     pub(super) rows: Vec<(usize, Row)>,
     read: Vec<(usize, Row)>,
+    /// The rows that have to be zero, if somebody reads them: the first instructions write zero, or do not write them.
+    zero: Rows,
     /// The rows that are zero, of those that the instructions behind the first ones may read before they write them.
     pub cleared: Vec<Range<u16>>,
     /// The number of instructions, and how many of them a lane executes.
@@ -45,21 +47,24 @@ impl Template {
         env.counts.stats = stats;
         let (mut template, rows) = first?;
         let (_, others) = second?;
-        let written = |row: &usize| rows[*row].0 != [FILLED[0]; 32] || others[*row].0 != [FILLED[1]; 32];
+        // All lanes hold the same, because they depend on constants alone.
+        let written = |row: &usize| rows[*row].0[0] != FILLED[0] || others[*row].0[0] != FILLED[1];
         let used = rows::used(image.uniform, image.registers);
-        template.rows = used.filter(written).map(|row| (row, rows[row])).collect();
+        template.rows.reserve(MOST_ISSUED as usize);
+        template.rows.extend(used.filter(written).map(|row| (row, rows[row])));
+        template.zero = image.unset;
+        for (row, held) in &template.rows {
+            template.zero.set(*row, held.0 == Row::ZERO.0);
+        }
         (template.read, template.cleared) = template.needed(image, &image.read_from(template.pc));
         Some(template)
     }
 
     /// Of these rows, those to which a warp needs what the first instructions write, and those that have to be zero.
     pub(super) fn needed(&self, image: &Image, rows: &Rows) -> (Vec<(usize, Row)>, Vec<Range<u16>>) {
-        let is_zero = |row: usize| match self.rows.iter().find(|(written, _)| *written == row) {
-            Some((_, row)) => row.0 == Row::ZERO.0,
-            None => image.unset.has(row),
-        };
-        let put = self.rows.iter().filter(|(row, _)| rows.has(*row) && !is_zero(*row)).copied().collect();
-        (put, live::ranges(rows, image.uniform, image.registers, is_zero))
+        let is_put = |row: &usize| rows.has(*row) && !self.zero.has(*row);
+        let put = self.rows.iter().filter(|(row, _)| is_put(row)).copied().collect();
+        (put, live::ranges(&rows.within(&self.zero), image.uniform, image.registers))
     }
 
     /// Puts a warp that has just begun behind the first instructions.
@@ -73,8 +78,10 @@ impl Template {
 }
 
 /// Executes the first instructions with a warp of its own, whose rows hold `filled` if nobody clears them. Returns what becomes of it.
-fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row], filled: u32) -> Option<(Template, Vec<Row>)> {
-    let mut rows = vec![Row::ZERO; rows::rows_per_warp(image.registers)];
+fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row], filled: u32) -> Option<(Template, Lasting<Row>)> {
+    let mut rows = Lasting::kept();
+    rows.resize(rows::rows_per_warp(image.registers), Row::ZERO);
+    rows::clear_constant(&mut rows, image.registers);
     rows::used(image.uniform, image.registers).for_each(|row| rows[row] = Row([filled; 32]));
     rows::clear(&mut rows, &image.cleared);
     let mut w = Warp::new(0);
@@ -90,6 +97,6 @@ fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row], filled: u32) -> 
     let (issued, executed) =
         (env.counts.stats.warp_instructions as u32, (env.counts.stats.thread_instructions / 32) as u32);
     let (pc, preds) = (w.pc, w.preds);
-    let (written, read, cleared) = Default::default();
-    Some((Template { pc, preds, rows: written, read, cleared, issued, executed }, rows))
+    let (written, read, zero, cleared) = Default::default();
+    Some((Template { pc, preds, rows: written, read, zero, cleared, issued, executed }, rows))
 }
