@@ -9,6 +9,7 @@
 use rayon_core::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -22,11 +23,19 @@ pub(super) struct Helpers {
     handles: Vec<JoinHandle<()>>,
     /// How many of them shall help.
     asked: usize,
+    /// The number of grids with which they were asked to help, and when the last one ended.
+    grids: Arc<AtomicUsize>,
+    ended: Instant,
 }
 
 /// How long a thread that has done its share waits for others before it sleeps, and the pauses between two looks.
 const MOMENT: Duration = Duration::from_micros(100);
-const PAUSES: u32 = 8;
+const PAUSES: u32 = 2;
+/// So many pauses are longer than a thread needs to say that it has helped.
+const LAST: u32 = 8;
+/// How long a thread that has helped looks for the next grid before it sleeps, if the grids before came that soon. To wake a processor takes
+/// longer than many a grid, and half of that time is the caller's.
+const AWAKE: Duration = Duration::from_micros(100);
 
 thread_local! {
     static HELPERS: RefCell<Option<Helpers>> = const { RefCell::new(None) };
@@ -40,7 +49,16 @@ fn linger(helping: &AtomicUsize) {
         (0..PAUSES).for_each(|_| std::hint::spin_loop());
     }
     // The last one still has to tell the scope.
-    (0..PAUSES).for_each(|_| std::hint::spin_loop());
+    (0..LAST).for_each(|_| std::hint::spin_loop());
+}
+
+/// Stays awake until there is another grid than the one with this number, but only for a while.
+fn stay_awake(grids: &AtomicUsize, grid: usize) {
+    let begun = Instant::now();
+    while grids.load(Ordering::Relaxed) == grid && begun.elapsed() < AWAKE {
+        (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        std::thread::yield_now();
+    }
 }
 
 impl Helpers {
@@ -58,19 +76,25 @@ impl Helpers {
     }
 
     /// Calls `own` on this thread and `help` on those that help, with their numbers. Returns when all have returned.
-    pub(super) fn work(self, help: impl Fn(usize) + Sync, own: impl FnOnce()) {
+    pub(super) fn work(mut self, help: impl Fn(usize) + Sync, own: impl FnOnce()) {
         let Some(pool) = &self.pool else { return own() };
         let helping = AtomicUsize::new(self.asked);
+        let (grid, soon) = (self.grids.fetch_add(1, Ordering::Relaxed) + 1, self.ended.elapsed() < AWAKE);
         pool.in_place_scope(|scope| {
             for _ in 0..self.asked {
                 scope.spawn(|_| {
                     help(rayon_core::current_thread_index().unwrap_or_default());
+                    if soon {
+                        let grids = self.grids.clone();
+                        rayon_core::spawn(move || stay_awake(&grids, grid));
+                    }
                     helping.fetch_sub(1, Ordering::Release);
                 });
             }
             own();
             linger(&helping);
         });
+        self.ended = Instant::now();
         HELPERS.set(Some(self));
     }
 
@@ -83,7 +107,8 @@ impl Helpers {
         };
         let pool = ThreadPoolBuilder::new().num_threads(count).spawn_handler(spawn).build().ok();
         if pool.is_some() {
-            return Some(Helpers { pid: std::process::id(), pool, handles, asked: count });
+            let (grids, ended) = (Arc::default(), Instant::now());
+            return Some(Helpers { pid: std::process::id(), pool, handles, asked: count, grids, ended });
         }
         let fewer = handles.len();
         join(handles);
@@ -93,6 +118,7 @@ impl Helpers {
 
 impl Drop for Helpers {
     fn drop(&mut self) {
+        self.grids.fetch_add(1, Ordering::Relaxed);
         let (pool, handles) = (self.pool.take(), std::mem::take(&mut self.handles));
         if self.pid == std::process::id() {
             drop(pool);
@@ -115,6 +141,10 @@ fn join(handles: Vec<JoinHandle<()>>) {
 /// A thread gets so many parts, or more because none has more than so many CTAs.
 const PARTS: u64 = 16;
 const TOGETHER: u64 = 64;
+/// CTAs that follow each other often write words that follow each other. So many words are a cache line, which two threads should not write in
+/// turns. A thread gets as few parts as this for that.
+const LINE: u64 = 16;
+const FEW: u64 = 8;
 
 /// A number that threads change often. It has a cache line of its own, so that no other thread waits for what stands beside it.
 #[repr(align(128))]
@@ -133,7 +163,9 @@ pub(super) struct Shares {
 impl Shares {
     /// Deals CTAs to `threads` threads. No part has more than `most` CTAs.
     pub(super) fn of(all: Range<u64>, threads: usize, most: u64) -> Shares {
-        let size = ((all.end - all.start) / (threads as u64 * PARTS)).clamp(1, TOGETHER.min(most.max(1)));
+        let each = (all.end - all.start) / threads as u64;
+        let (usual, lines) = (each / PARTS, (each / PARTS).next_multiple_of(LINE).max(LINE));
+        let size = if lines * FEW <= each { lines } else { usual }.clamp(1, TOGETHER.min(most.max(1)));
         Shares { all, size, taken: (0..threads).map(|_| Apart::default()).collect() }
     }
 
@@ -265,6 +297,47 @@ mod tests {
         // What is left belongs to the first thread.
         assert_eq!((one.left(), one.take(1, false).start), (PARTS * TOGETHER, 0));
         assert_eq!((other.left(), other.take(1, false).start), ((PARTS - 5) * TOGETHER, 10 * TOGETHER));
+    }
+
+    #[test]
+    fn a_part_has_the_ctas_that_write_a_line_if_there_are_enough() {
+        let size = |ctas, threads| Shares::of(0..ctas, threads, 100).size;
+        assert_eq!([8, 128, 255, 256, 512, 513, 1000, 10_000].map(|ctas| size(ctas, 2)), [1, 4, 7, 16, 16, 16, 32, 64]);
+        assert_eq!(([256, 512].map(|ctas| size(ctas, 4)), Shares::of(0..512, 2, 3).size), ([4, 16], 3));
+    }
+
+    /// How often a thread has slept.
+    fn sleeps(thread: Pid) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).expect("a thread");
+        let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).expect("a count");
+        line.trim().parse().expect("a number")
+    }
+
+    #[test]
+    fn a_thread_that_has_helped_stays_awake_for_the_next_grid_if_it_comes_soon() {
+        const GRIDS: u64 = 300;
+        let helper = *helped(1).first().expect("a thread");
+        let begun = Instant::now();
+        let now = || begun.elapsed().as_nanos() as u64;
+        let (ended, mut late) = (AtomicU64::new(now()), 0);
+        let before = sleeps(helper);
+        for _ in 0..GRIDS {
+            while now() < ended.load(Ordering::Relaxed) + AWAKE.as_nanos() as u64 / 2 {
+                std::hint::spin_loop();
+            }
+            // On a machine with other work, this thread may come too late, or wait for the other one.
+            late += u64::from(now() > ended.load(Ordering::Relaxed) + AWAKE.as_nanos() as u64 * 3 / 4);
+            let before = ended.load(Ordering::Relaxed);
+            let has_helped = || ended.load(Ordering::Relaxed) != before;
+            let wait = || {
+                while !has_helped() {
+                    std::hint::spin_loop()
+                }
+            };
+            Helpers::find(1).expect("the thread").work(|_| ended.store(now(), Ordering::Relaxed), wait);
+        }
+        let slept = sleeps(helper) - before;
+        assert!(slept <= GRIDS / 4 + 2 * late, "{slept} sleeps, {late} of {GRIDS} grids came late");
     }
 
     #[test]
