@@ -329,6 +329,8 @@ pub(crate) struct Chain {
     spot: Spot,
     /// How far behind the access is the memory that the host should fetch meanwhile. 0 means that nobody knows.
     ahead: isize,
+    /// How far the lanes move from one turn of a loop to the next, if each of them walks through memory of its own. 0 means that nobody knows.
+    step: isize,
 }
 
 /// In a loop over an array, a warp's next access is as far from this one as this one is from the last. The host finds that out by itself
@@ -336,10 +338,12 @@ pub(crate) struct Chain {
 const TURNS_AHEAD: isize = 4;
 /// The shortest and the longest distance of two accesses, in bytes, for which the host is told.
 const STRIDES: std::ops::Range<usize> = 512..1 << 24;
+/// The same for lanes that walk through memory of their own. The end of one CTA and the beginning of the next are farther apart.
+const STEPS: std::ops::RangeInclusive<usize> = LINE..=1024;
 
 impl Chain {
     const NONE: Chain =
-        Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, spot: Spot::NONE, ahead: 0 };
+        Chain { warp: 0, first: 0, lanes: 0, offset: 0, found: Found::NONE, spot: Spot::NONE, ahead: 0, step: 0 };
 
     /// The places of the lanes of the load `u`, if this chain tells them.
     #[inline(always)]
@@ -389,8 +393,29 @@ impl Chain {
         let again = self.warp == w.index && self.first == first && self.offset == offset;
         let stride = (found.first as isize).wrapping_sub(self.found.first as isize);
         self.ahead = if again && STRIDES.contains(&stride.unsigned_abs()) { TURNS_AHEAD * stride } else { 0 };
+        if !again || STEPS.contains(&stride.unsigned_abs()) {
+            self.step = if again { stride } else { 0 };
+        }
         (self.warp, self.first, self.lanes) = (w.index, first, lanes);
         (self.offset, self.found) = (offset, found);
+    }
+
+    /// Lets the host fetch what the lanes in `on` will load in the next turn of a loop, if each of them has loaded so many bytes in this one. The
+    /// host can fetch only some lines at a time, so those that are loaded now come first.
+    #[inline(always)]
+    pub(super) fn fetch_next(&self, places: Places<'_>, on: u32, bytes: usize) {
+        if self.step != 0 && bytes >= LINE {
+            // Lanes that are not active have the place of one that is.
+            let lanes = &places.layout.at[..32 - on.leading_zeros() as usize];
+            for pair in (0..bytes as isize).step_by(2 * LINE) {
+                let next = places.base.wrapping_offset(self.step + pair);
+                for at in lanes {
+                    let p = next.wrapping_add(*at as usize);
+                    host::fetch(p);
+                    host::fetch(p.wrapping_add(LINE));
+                }
+            }
+        }
     }
 
     /// Lets the host fetch what the next turns of a loop will load, if this load of `len` bytes a lane is in one.

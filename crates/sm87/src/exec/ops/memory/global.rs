@@ -229,6 +229,7 @@ fn load_together<V: Simd, const SIZE: u32, const ALL: bool>(w: &mut Warp, env: &
         if n > 1 {
             // SAFETY: `find` found every lane of the chain's first load inside the extent, and `fits` those of the others.
             unsafe { load_rows::<V>(w, &image.uops[u.at as usize..][..n], on, places) };
+            chain.fetch_next(places, on, 4 * n);
             outcome.together = n as u32 - 1;
             return Flow::Together;
         }
