@@ -330,7 +330,7 @@ pub(crate) struct Chain {
     /// How far behind the access is the memory that the host should fetch meanwhile. 0 means that nobody knows.
     ahead: isize,
     /// How far the lanes move from one turn of a loop to the next, if each of them walks through memory of its own. 0 means that nobody knows.
-    step: isize,
+    pub(super) step: isize,
 }
 
 /// In a loop over an array, a warp's next access is as far from this one as this one is from the last. The host finds that out by itself

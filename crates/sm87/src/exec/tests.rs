@@ -352,11 +352,13 @@ mod effects {
 
     use crate::exec::chains;
     use crate::exec::dispatch::lower;
+    use crate::exec::known::{Found, Known};
     use crate::exec::live::Rows;
     use crate::exec::lower::{Lower, Pool};
     use crate::exec::rows::Dst;
     use crate::exec::straight;
     use crate::exec::uop::Uop;
+    use crate::exec::warp::Warp;
     use crate::isa::memory::{Access, Change, Memory, Space};
     use crate::isa::{self, Across, Bits, Does, Effects, Row};
     use crate::word::Word;
@@ -387,6 +389,20 @@ mod effects {
         chains::link(&mut uops, &rows, &[written.clone(), written.clone(), written], |_| false);
         let runs = straight::find(&uops, &rows);
         ([runs[0].straight, runs[0].loading], uops[1].aux)
+    }
+
+    #[test]
+    fn lanes_that_walk_through_memory_are_known_by_their_step() {
+        let (u, _) = micro_op(&load());
+        let (w, mut known) = (Warp::new(0), Known::NOTHING);
+        let chain = known.of(&u, 4);
+        let mut step = |u: &Uop, at: usize| {
+            chain.keep(&w, u, u32::MAX, Found { first: (0x10_0000 + at) as *mut u8, back: 0, ahead: 0 });
+            chain.step
+        };
+        // Two turns of a loop, a turn of the next CTA, and another loop.
+        assert_eq!([0, 128, 256, 0x4000, 0x4080, 0x4040].map(|at| step(&u, at)), [0, 128, 128, 128, 128, -64]);
+        assert_eq!([0, 0x4000, 0x8000, 0x8004].map(|at| step(&Uop { at: 5, ..u }, at)), [0; 4]);
     }
 
     #[test]

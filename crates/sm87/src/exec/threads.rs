@@ -307,6 +307,7 @@ mod tests {
     }
 
     /// How often a thread has slept.
+    #[cfg(not(miri))]
     fn sleeps(thread: Pid) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).expect("a thread");
         let line = text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).expect("a count");
@@ -314,6 +315,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(not(miri))]
     fn a_thread_that_has_helped_stays_awake_for_the_next_grid_if_it_comes_soon() {
         const GRIDS: u64 = 300;
         let helper = *helped(1).first().expect("a thread");
