@@ -53,9 +53,13 @@ tsan-ctests: tsan-rust-src build venv
 # them): Miri does not have them. Three tests of images, and most kernels: they take many minutes each. With AVX2, what converts floats to
 # halves: Miri does not have that instruction. tegrarm-abi, and the decoder, the disassembler and the arithmetic of sm87: they have no unsafe
 # code.
-MIRI      = PROPTEST_CASES=1 MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +nightly miri test --locked --target-dir "$(CARGO_TARGET_DIR)"/miri
+MIRI_RUN  = $(CARGO) +nightly miri test --locked --target-dir "$(CARGO_TARGET_DIR)"/miri
+MIRI      = PROPTEST_CASES=1 MIRIFLAGS=-Zmiri-disable-isolation $(MIRI_RUN)
 MIRI_AVX2 = RUSTFLAGS="-Ctarget-feature=+avx2,+fma,+f16c,+popcnt,+bmi1,+bmi2,+lzcnt" $(MIRI)-avx2
-MIRI_LIB := exec:: --skip an_extended_image --skip the_cache_counts --skip a_program_has_a_most
+# The pool of threads is rayon's. crossbeam, on which it is built, follows tree borrows and not stacked ones, and keeps memory until the end.
+MIRI_TREE = PROPTEST_CASES=1 MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-tree-borrows -Zmiri-ignore-leaks" $(MIRI_RUN)
+MIRI_LIB := exec:: --skip an_extended_image --skip the_cache_counts --skip a_program_has_a_most --skip exec::threads
+MIRI_THREADS := exec::threads --skip threads_that_take_at_the_same_time
 MIRI_F16 := --skip vectors_compute_what_scalars_do
 MIRI_SM  := section_7_5_global section_7_6_shared
 .PHONY: miri
@@ -64,6 +68,7 @@ miri: ## undefined behaviour in the crates that make no system calls, looked for
 	$(MIRI) -p tegra-hw --lib
 	$(MIRI) -p tegra-mm --lib buddy
 	$(MIRI) -p sm87 --lib -- $(MIRI_LIB)
+	$(MIRI_TREE) -p sm87 --lib -- $(MIRI_THREADS)
 	$(MIRI) -p sm87 --test sm -- $(MIRI_SM)
 	$(MIRI_AVX2) -p sm87 --lib -- $(MIRI_LIB) $(MIRI_F16)
 	@echo "miri: no undefined behaviour in tegra-hw, the allocator of tegra-mm, and the engine (without $(MIRI_F16) with AVX2)"
