@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The number of instructions that a warp runs before the next warp runs.
 const SLICE: u32 = 1 << 14;
 
-/// What rows hold in tests that hold anything.
+/// What debug builds write to rows that may hold anything, so that tests notice who reads one.
 #[cfg(debug_assertions)]
 const UNSET: [u32; 32] = [0xa5a5_0bad; 32];
 

@@ -48,6 +48,7 @@ pub(crate) struct Launched<'a> {
     pub programs: Programs,
     /// The constant banks as bytes, for reads with an index.
     pub banks: Banks,
+    /// The thread indices of each warp.
     pub tids: Indices,
     /// Who observes the launch.
     pub observers: &'a [&'a dyn Observer],
@@ -263,7 +264,7 @@ impl Env<'_> {
 }
 
 thread_local! {
-    /// Those of the launch before.
+    /// The block of the launch before, and its thread indices.
     static INDICES: Cell<Option<([u32; 3], Indices)>> = const { Cell::new(None) };
 }
 
@@ -275,7 +276,7 @@ pub(crate) fn thread_indices(block: [u32; 3]) -> Indices {
     indices
 }
 
-/// Makes them.
+/// Makes the thread indices of a block.
 fn make_thread_indices([bx, by, bz]: [u32; 3]) -> Indices {
     let mut t = [0u32; 3];
     let mut next = || {

@@ -393,8 +393,10 @@ impl Chain {
         let again = self.warp == w.index && self.first == first && self.offset == offset;
         let stride = (found.first as isize).wrapping_sub(self.found.first as isize);
         self.ahead = if again && STRIDES.contains(&stride.unsigned_abs()) { TURNS_AHEAD * stride } else { 0 };
-        if !again || STEPS.contains(&stride.unsigned_abs()) {
-            self.step = if again { stride } else { 0 };
+        if !again {
+            self.step = 0;
+        } else if STEPS.contains(&stride.unsigned_abs()) {
+            self.step = stride;
         }
         (self.warp, self.first, self.lanes) = (w.index, first, lanes);
         (self.offset, self.found) = (offset, found);

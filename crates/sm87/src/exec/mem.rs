@@ -106,17 +106,19 @@ impl<'a> Tlb<'a> {
 
     /// Reads the instruction words before and after the one at `code`.
     pub(crate) fn code(&mut self, code: u64) -> impl FnMut(i64) -> Option<Word> {
-        let (mut last, mut host) = (u64::MAX, ptr::null_mut::<u8>());
+        let mut last: Option<(u64, *mut u8)> = None;
         move |n| {
             let va = code.wrapping_add_signed(n.wrapping_mul(16));
-            // Words of a page follow each other in the host's memory, too.
-            let follows = va.wrapping_sub(16) == last && va & 4095 != 0;
-            host = if follows { host.wrapping_add(16) } else { self.get(va, 16, false, Access::Read).ok()? };
-            last = if host.is_null() { u64::MAX } else { va };
+            let host = match last {
+                // Words of a page follow each other in the host's memory, too.
+                Some((before, host)) if va.wrapping_sub(16) == before && va & 4095 != 0 => host.wrapping_add(16),
+                _ => self.get(va, 16, false, Access::Read).ok()?,
+            };
+            last = (!host.is_null()).then_some((va, host));
             if host.is_null() {
                 return Some(Word::default());
             }
-            // SAFETY: the translation covers 16 bytes.
+            // SAFETY: a translation covers the 16 bytes, or those before them in the same page, of which it covers all.
             Some(Word(u128::from_le_bytes(unsafe { host.cast::<[u8; 16]>().read() })))
         }
     }

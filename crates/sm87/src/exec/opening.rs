@@ -99,7 +99,7 @@ enum Becomes {
     /// It loads or stores where the access with this number does.
     Accesses(u32),
     /// So many registers get what they hold in the first CTA of each warp, and what other CTAs add, if somebody reads them.
-    /// What that is stands at the last number.
+    /// The last number says where [`Linear::keep`] has put what they hold.
     Puts(usize, Slope, usize),
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn used(uniform: u32, registers: u32) -> impl Iterator<Item = usize> 
     first.chain(second)
 }
 
-/// Whether it writes this row.
+/// Whether such a program writes a row.
 pub(crate) fn is_used(row: usize, uniform: u32, registers: u32) -> bool {
     used_ranges(uniform, registers).iter().any(|range| range.contains(&row))
 }
@@ -79,7 +79,7 @@ fn used_ranges(uniform: u32, registers: u32) -> [Range<usize>; 2] {
 /// What a launch needs many of, one after another. A thread keeps the memory for its next launch when it is given up: that is what the host's
 /// allocator takes longest for.
 pub(crate) trait Lasts: Sized + 'static {
-    /// What the thread keeps.
+    /// Where a thread keeps the memory.
     const SPARE: &'static LocalKey<RefCell<Vec<Vec<Self>>>>;
 }
 

@@ -28,37 +28,42 @@ pub(super) struct Helpers {
     ended: Instant,
 }
 
-/// How long a thread that has done its share waits for others before it sleeps, and the pauses between two looks.
+/// How long a thread that has done its share looks for what comes next before it sleeps, and the pauses between two looks. What comes next is that
+/// all others have done theirs, or, for one that has helped, the next grid. To wake a processor takes longer than many a grid, and half of that time is
+/// the caller's.
 const MOMENT: Duration = Duration::from_micros(100);
 const PAUSES: u32 = 2;
 /// So many pauses are longer than a thread needs to say that it has helped.
 const LAST: u32 = 8;
-/// How long a thread that has helped looks for the next grid before it sleeps, if the grids before came that soon. To wake a processor takes
-/// longer than many a grid, and half of that time is the caller's.
-const AWAKE: Duration = Duration::from_micros(100);
 
 thread_local! {
     static HELPERS: RefCell<Option<Helpers>> = const { RefCell::new(None) };
 }
 
+fn pause(pauses: u32) {
+    (0..pauses).for_each(|_| std::hint::spin_loop());
+}
+
+/// Looks for a moment, as long as there is something to wait for, and calls `between` after each look.
+fn look(waits: impl Fn() -> bool, between: impl Fn()) {
+    let begun = Instant::now();
+    while waits() && begun.elapsed() < MOMENT {
+        pause(PAUSES);
+        between();
+    }
+}
+
 /// Waits for a moment until no thread helps any more. The scope would let this thread sleep, and to be woken takes longer than the CTAs that
 /// others still execute.
 fn linger(helping: &AtomicUsize) {
-    let begun = Instant::now();
-    while helping.load(Ordering::Acquire) > 0 && begun.elapsed() < MOMENT {
-        (0..PAUSES).for_each(|_| std::hint::spin_loop());
-    }
+    look(|| helping.load(Ordering::Acquire) > 0, || ());
     // The last one still has to tell the scope.
-    (0..LAST).for_each(|_| std::hint::spin_loop());
+    pause(LAST);
 }
 
-/// Stays awake until there is another grid than the one with this number, but only for a while.
+/// Stays awake for a moment, until there is another grid than the one with this number. Meanwhile others may have the processor.
 fn stay_awake(grids: &AtomicUsize, grid: usize) {
-    let begun = Instant::now();
-    while grids.load(Ordering::Relaxed) == grid && begun.elapsed() < AWAKE {
-        (0..PAUSES).for_each(|_| std::hint::spin_loop());
-        std::thread::yield_now();
-    }
+    look(|| grids.load(Ordering::Relaxed) == grid, std::thread::yield_now);
 }
 
 impl Helpers {
@@ -79,7 +84,7 @@ impl Helpers {
     pub(super) fn work(mut self, help: impl Fn(usize) + Sync, own: impl FnOnce()) {
         let Some(pool) = &self.pool else { return own() };
         let helping = AtomicUsize::new(self.asked);
-        let (grid, soon) = (self.grids.fetch_add(1, Ordering::Relaxed) + 1, self.ended.elapsed() < AWAKE);
+        let (grid, soon) = (self.grids.fetch_add(1, Ordering::Relaxed) + 1, self.ended.elapsed() < MOMENT);
         pool.in_place_scope(|scope| {
             for _ in 0..self.asked {
                 scope.spawn(|_| {
@@ -142,7 +147,7 @@ fn join(handles: Vec<JoinHandle<()>>) {
 const PARTS: u64 = 16;
 const TOGETHER: u64 = 64;
 /// CTAs that follow each other often write words that follow each other. So many words are a cache line, which two threads should not write in
-/// turns. A thread gets as few parts as this for that.
+/// turns. A thread may get as few parts as `FEW`, so that each has the CTAs of whole lines.
 const LINE: u64 = 16;
 const FEW: u64 = 8;
 
@@ -324,11 +329,11 @@ mod tests {
         let (ended, mut late) = (AtomicU64::new(now()), 0);
         let before = sleeps(helper);
         for _ in 0..GRIDS {
-            while now() < ended.load(Ordering::Relaxed) + AWAKE.as_nanos() as u64 / 2 {
+            while now() < ended.load(Ordering::Relaxed) + MOMENT.as_nanos() as u64 / 2 {
                 std::hint::spin_loop();
             }
             // On a machine with other work, this thread may come too late, or wait for the other one.
-            late += u64::from(now() > ended.load(Ordering::Relaxed) + AWAKE.as_nanos() as u64 * 3 / 4);
+            late += u64::from(now() > ended.load(Ordering::Relaxed) + MOMENT.as_nanos() as u64 * 3 / 4);
             let before = ended.load(Ordering::Relaxed);
             let has_helped = || ended.load(Ordering::Relaxed) != before;
             let wait = || {
