@@ -38,7 +38,7 @@ impl Banks {
 
     /// Makes a row for each word that a program uses.
     pub(crate) fn rows(&self, wanted: &[(u8, u32)]) -> Lasting<Row> {
-        let mut rows = Lasting::empty();
+        let mut rows = Lasting::empty(wanted.len());
         rows.extend(wanted.iter().map(|&(bank, offset)| Row([self.word(bank.into(), offset); 32])));
         rows
     }

@@ -52,8 +52,8 @@ pub(crate) struct Warps {
 impl Warps {
     pub(crate) fn new(constants: Lasting<Row>, lasts: bool) -> Self {
         Warps {
-            rows: Lasting::kept(),
-            warps: Lasting::kept(),
+            rows: Lasting::default(),
+            warps: Lasting::default(),
             begun: false,
             constants,
             image: None,
@@ -308,25 +308,31 @@ fn fault(env: &mut Env<'_>) -> SmFault {
 pub(super) fn start(env: &mut Env<'_>, store: &mut Warps, drawn: Option<Drawn>) {
     store.drawn = drawn;
     let count = threads(env).div_ceil(32);
-    store.warps.truncate(count as usize);
-    let known = store.warps.len() as u32;
-    store.warps.extend((known..count).map(Warp::new));
     env.memory.shared.clear();
     env.memory.local.clear();
     env.memory.known.forget();
     env.barriers.clear();
     env.counts.with_current = false;
-    if !store.begun {
-        store.begun = true;
-        store.rows.resize(stride(env) * count as usize, Row::ZERO);
-        // Memory of other launches holds anything.
-        #[cfg(debug_assertions)]
-        store.rows.fill(Row(UNSET));
-        store.rows.chunks_exact_mut(stride(env)).for_each(|rows| rows::clear_constant(rows, env.image.registers));
+    if !std::mem::replace(&mut store.begun, true) {
+        find_memory(env, store, count as usize);
         prepare(env, store, count);
     }
     let opens = store.opening.is_some() && env.memory.linear.reach(env.cta.index);
     begin(env, store, opens);
+}
+
+/// Gets memory for the warps of all CTAs that follow.
+fn find_memory(env: &Env<'_>, store: &mut Warps, count: usize) {
+    let rows = stride(env) * count;
+    (store.rows, store.warps) = (Lasting::kept(rows), Lasting::kept(count));
+    store.rows.resize(rows, Row::ZERO);
+    // Memory of other launches holds anything.
+    #[cfg(debug_assertions)]
+    store.rows.fill(Row(UNSET));
+    store.rows.chunks_exact_mut(stride(env)).for_each(|rows| rows::clear_constant(rows, env.image.registers));
+    store.warps.truncate(count);
+    let known = store.warps.len();
+    store.warps.extend((known..count).map(|index| Warp::new(index as u32)));
 }
 
 /// The number of threads of the CTA, and the number of rows that each of its warps has.
@@ -342,8 +348,8 @@ fn stride(env: &Env<'_>) -> usize {
 fn begin(env: &Env<'_>, store: &mut Warps, opens: bool) {
     let (image, threads, stride) = (&env.image, threads(env), stride(env));
     let (template, opening) = (store.template.as_ref(), store.opening.as_ref().filter(|_| opens));
-    let cleared = template.map_or(&image.cleared, |template| &template.cleared);
-    let cleared = opening.map_or(cleared, |opening| &opening.cleared);
+    let cleared = template.map_or(&image.cleared, |template| &template.needed.cleared);
+    let cleared = opening.map_or(cleared, |opening| &opening.needed.cleared);
     let mut rest = &mut store.rows[..];
     for warp in store.warps.iter_mut() {
         let rows;

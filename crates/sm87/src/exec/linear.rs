@@ -7,7 +7,7 @@
 use super::host;
 use super::known::{Found, Layout, Places};
 use super::live::{Rows, Touched};
-use super::rows::Row;
+use super::rows::{Lasting, Row};
 
 /// What an instruction makes of its sources, as far as it matters to numbers that are linear.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -145,7 +145,7 @@ struct Access {
 struct Value {
     slope: Slope,
     moved: u64,
-    /// Where the numbers of the first warp stand. Those of the others follow.
+    /// Where the numbers of the first warp stand: a row, or the low one and the high one. Those of the others follow.
     first: usize,
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct Linear {
     accesses: Vec<Access>,
     values: Vec<Value>,
     /// The numbers of registers in the first CTA.
-    held: Vec<[Row; 2]>,
+    held: Lasting<Row>,
     /// What was found out about an access of one warp last.
     pub(super) located: Option<Lanes>,
 }
@@ -165,7 +165,7 @@ pub(crate) struct Linear {
 impl Linear {
     /// Begins with what is known for a CTA, with room for what so many registers hold.
     pub(crate) fn new(origin: [u32; 3], room: usize) -> Linear {
-        Linear { origin, held: Vec::with_capacity(room), ..Linear::default() }
+        Linear { origin, held: Lasting::empty(room), ..Linear::default() }
     }
 
     /// Adds an access of `len` bytes for each lane. Returns its number.
@@ -175,7 +175,7 @@ impl Linear {
     }
 
     /// Keeps what registers hold in each warp. Returns where that stands.
-    pub(crate) fn keep(&mut self, rows: impl Iterator<Item = [Row; 2]>) -> usize {
+    pub(crate) fn keep(&mut self, rows: impl Iterator<Item = Row>) -> usize {
         let first = self.held.len();
         self.held.extend(rows);
         first
@@ -221,8 +221,8 @@ impl Linear {
 
     /// The numbers of a warp in the first CTA, and what this CTA adds.
     #[inline(always)]
-    pub(super) fn value(&self, warp: u32, value: u32) -> (&[Row; 2], u64) {
+    pub(super) fn value<const WORDS: usize>(&self, warp: u32, value: u32) -> (&[Row; WORDS], u64) {
         let Value { moved, first, .. } = &self.values[value as usize];
-        (&self.held[first + warp as usize], *moved)
+        (&self.held[*first..].as_chunks().0[warp as usize], *moved)
     }
 }

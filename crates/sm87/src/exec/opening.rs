@@ -17,14 +17,13 @@ use super::ops::{int, logic, memory};
 use super::rows::{self, Row, Src, pred};
 use super::runs::Run;
 use super::straight;
-use super::template::Template;
+use super::template::{Needed, Template};
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::{Warp, lanes};
 use crate::isa::memory::{Access, Space};
 use crate::isa::{self, Formula, Op, Row as Opcode};
 use crate::word::Word;
 use sm87_simd::Simd;
-use std::ops::Range;
 
 /// So many instructions of an opening usually have results that are kept.
 const USUAL: usize = 16;
@@ -111,9 +110,8 @@ pub(crate) struct Opening {
     end: u32,
     exits: bool,
     preds: [u32; pred::COUNT],
-    rows: Vec<(usize, Row)>,
-    /// The rows that are zero, of those that may be read before they are written.
-    pub cleared: Vec<Range<u16>>,
+    /// What is needed of what the template holds.
+    pub needed: Needed,
     /// The number of instructions, and how many of them a lane executes.
     issued: u32,
     executed: u32,
@@ -143,9 +141,7 @@ impl Opening {
     /// Puts a warp that has just begun behind the opening. [`Self::execute`] executes it.
     #[inline]
     pub(crate) fn begin(&self, w: &mut Warp, rows: &mut [Row]) {
-        for (at, row) in &self.rows {
-            rows[*at] = *row;
-        }
+        self.needed.put(rows);
         (w.preds, w.ahead, w.opens) = (self.preds, (self.issued, self.executed), true);
         w.pc = self.end;
     }
@@ -186,9 +182,9 @@ impl Finder<'_, '_> {
     /// Begins with what the template has computed, and with the rows that are always zero.
     fn knows(&mut self, template: &Template) {
         // All lanes of all warps hold the same there.
-        for (row, held) in &template.rows {
-            let number = held.0[0] as i32;
-            self.known[*row] = Some(Held::Word(Form::between((number, number))));
+        for row in template.written.all() {
+            let number = template.number(row) as i32;
+            self.known[row] = Some(Held::Word(Form::between((number, number))));
         }
         self.knows_zero();
     }
@@ -265,7 +261,7 @@ impl Finder<'_, '_> {
         let slope = self.pair(u.a)?;
         self.pair(u.c).filter(|slope| *slope == Slope::default())?;
         let run = memory::locating(u, self.image.row(u.at));
-        let mut all = Vec::new();
+        let mut all = Vec::with_capacity(self.warps.len());
         for w in &mut *self.warps {
             let active = w.active;
             // SAFETY: as for `execute`; the handler reads the address of `u` and finds its memory.
@@ -407,8 +403,8 @@ impl Finder<'_, '_> {
 
     /// The registers of a destination get what they hold now, and what other CTAs add to it.
     fn puts(&mut self, u: &Uop, words: usize, slope: Slope) -> Becomes {
-        let row = |w: &Warp, n: usize| Row(w.row(u.d.as_src().plus(n as u32)));
-        let rows = self.warps.iter().map(|w| [row(w, 0), row(w, words - 1)]);
+        let row = |w: &Warp, n: usize| Row(*w.lanes_of(u.d.as_src().plus(n as u32)));
+        let rows = self.warps.iter().flat_map(|w| (0..words).map(move |n| row(w, n)));
         Becomes::Puts(words, slope, self.env.memory.linear.keep(rows))
     }
 
@@ -450,9 +446,9 @@ impl Finder<'_, '_> {
         uops.reverse();
         let opcodes: Vec<_> = uops.iter().map(|u| image.row(u.at)).collect();
         let runs = straight::find(&uops, &opcodes);
-        let (rows, cleared) = template.needed(image, &live);
+        let needed = template.needed(image, &live);
         let [issued, executed] = [template.issued, template.executed].map(|n| n + count + u32::from(exits));
-        Opening { uops, runs, end, exits, preds: template.preds, rows, cleared, issued, executed }
+        Opening { uops, runs, end, exits, preds: template.preds, needed, issued, executed }
     }
 }
 
@@ -476,18 +472,18 @@ struct Put<const WORDS: usize>;
 impl<const WORDS: usize> Whole for Put<WORDS> {
     #[inline(always)]
     fn run<V: Simd>(w: &mut Warp, env: &mut Env<'_>, u: &Uop, _: u32) -> Flow {
-        let (rows, moved) = env.memory.linear.value(w.index, u.imm);
+        let (rows, moved) = env.memory.linear.value::<WORDS>(w.index, u.imm);
         let more = [V::splat(moved as u32), V::splat((moved >> 32) as u32)];
         let (low, high) = (w.dst(u.d), w.dst(u.d.plus(1)));
         let mut i = 0;
         while i < 32 {
             // SAFETY: rows have 32 words; a pair was lowered as two rows.
             unsafe {
-                let x = [V::load(rows[0].0.as_ptr().add(i)), V::load(rows[1].0.as_ptr().add(i))];
+                let x = rows.each_ref().map(|row| V::load(row.0.as_ptr().add(i)));
                 if WORDS == 1 {
                     x[0].add(more[0]).store(low.add(i));
                 } else {
-                    let sum = V::add_wide(x, more).0;
+                    let sum = V::add_wide([x[0], x[WORDS - 1]], more).0;
                     sum[0].store(low.add(i));
                     sum[1].store(high.add(i));
                 }

@@ -95,21 +95,36 @@ impl Lasts for Row {
 pub(crate) struct Lasting<T: Lasts>(Vec<T>);
 
 /// A thread keeps so many memories, none of which has more bytes.
-const KEPT: usize = 4;
+const KEPT: usize = 8;
 const MOST_KEPT: usize = 1 << 20;
 
 impl<T: Lasts> Lasting<T> {
-    /// What was given up last.
-    pub(crate) fn kept() -> Lasting<T> {
-        let spare = T::SPARE.try_with(|spare| spare.borrow_mut().pop());
+    /// Something that was given up, with the memory of it: the one that fits best, so that the next launch has the same memory for the same
+    /// purpose. The host still has that in its caches.
+    pub(crate) fn kept(room: usize) -> Lasting<T> {
+        let spare = T::SPARE.try_with(|spare| best(&mut spare.borrow_mut(), room));
         Lasting(spare.ok().flatten().unwrap_or_default())
     }
 
-    /// Nothing yet, with the memory of what was given up last.
-    pub(crate) fn empty() -> Lasting<T> {
-        let mut kept = Lasting::kept();
+    /// Nothing yet, with memory for so many.
+    pub(crate) fn empty(room: usize) -> Lasting<T> {
+        let mut kept = Lasting::kept(room);
         kept.clear();
+        kept.reserve(room);
         kept
+    }
+}
+
+/// Takes the memory that has just enough room, or else the smallest one.
+fn best<T>(spare: &mut Vec<Vec<T>>, room: usize) -> Option<Vec<T>> {
+    let fits = spare.iter().enumerate().map(|(at, all)| (all.capacity() < room, all.capacity(), at));
+    fits.min().map(|(.., at)| spare.swap_remove(at))
+}
+
+impl<T: Lasts> Default for Lasting<T> {
+    /// Nothing, and no memory.
+    fn default() -> Lasting<T> {
+        Lasting(Vec::new())
     }
 }
 
@@ -119,7 +134,7 @@ impl<T: Lasts> Drop for Lasting<T> {
         // A thread that ends has nowhere to keep it.
         let _ended = T::SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            if spare.len() < KEPT && all.capacity() * size_of::<T>() <= MOST_KEPT {
+            if all.capacity() > 0 && spare.len() < KEPT && all.capacity() * size_of::<T>() <= MOST_KEPT {
                 spare.push(all);
             }
         });
@@ -312,19 +327,23 @@ mod tests {
     #[test]
     fn the_memory_of_a_launch_is_that_of_the_next_one_unless_it_is_large() {
         let rows = |count: usize| {
-            let mut rows = Lasting::empty();
+            let mut rows = Lasting::empty(count);
             rows.resize(count, Row::ZERO);
-            rows.as_ptr()
+            rows
         };
-        let first = rows(200);
-        assert_eq!((rows(200), rows(10)), (first, first));
-        assert_eq!(Lasting::<Row>::kept().len(), 10);
-        let two: [Lasting<Row>; 2] = [Lasting::empty(), Lasting::empty()];
-        assert_eq!((two[0].as_ptr(), two[1].capacity()), (first, 0));
-        drop(two);
-        rows(MOST_KEPT / size_of::<Row>() + 1);
-        let kept = std::iter::repeat_with(Lasting::<Row>::kept).take(KEPT).collect::<Vec<_>>();
+        let at = |rows: [Lasting<Row>; 3]| rows.map(|rows| rows.as_ptr());
+        let first = at([200, 10, 50].map(rows));
+        assert_eq!(at([200, 10, 50].map(rows)), first);
+        // Each has its own, in whatever order they are given up and wanted.
+        let [large, small, middle] = [150, 10, 40].map(rows);
+        drop([small, large, middle]);
+        assert_eq!(at([50, 200, 10].map(rows)), [first[2], first[0], first[1]]);
+        assert_eq!(Lasting::<Row>::kept(10).len(), 10);
+        assert_eq!(rows(201).capacity(), 201, "the smallest one has grown");
+        drop(rows(MOST_KEPT / size_of::<Row>() + 1));
+        let kept = std::iter::repeat_with(|| Lasting::<Row>::kept(1)).take(KEPT).collect::<Vec<_>>();
         assert!(kept.iter().all(|rows| rows.capacity() * size_of::<Row>() <= MOST_KEPT));
+        assert_eq!(kept.iter().filter(|rows| rows.capacity() > 0).count(), 2, "one became the large one");
     }
 
     #[test]

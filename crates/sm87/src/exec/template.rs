@@ -15,25 +15,45 @@ use std::ops::Range;
 /// The most instructions that are executed beforehand. A slice has more.
 pub(super) const MOST_ISSUED: u32 = 48;
 const _: () = assert!(MOST_ISSUED < 64, "a warp that sleeps gives the others slices of 64 instructions");
+/// So many rows usually get what the first instructions write.
+const USUAL: usize = 16;
 /// It is worth the effort in a grid of so many warps.
 pub(super) const WORTH: u64 = 64;
-/// What rows hold in the two attempts, so that rows that are written are found.
-const FILLED: [u32; 2] = [0x5a5a_0001, 0xa5a5_0002];
 
 /// The state of a warp.
 pub(crate) struct Template {
     pub(super) pc: u32,
     pub(super) preds: [u32; pred::COUNT],
-    /// The rows that the first instructions write, and those of them that others may read and that are not zero.
-    pub(super) rows: Vec<(usize, Row)>,
-    read: Vec<(usize, Row)>,
+    /// The rows of the warp, and those of them that the first instructions write.
+    rows: Lasting<Row>,
+    pub(super) written: Rows,
     /// The rows that have to be zero, if somebody reads them: the first instructions write zero, or do not write them.
     zero: Rows,
-    /// The rows that are zero, of those that the instructions behind the first ones may read before they write them.
-    pub cleared: Vec<Range<u16>>,
+    /// What the instructions behind the first ones need.
+    pub needed: Needed,
     /// The number of instructions, and how many of them a lane executes.
     pub(super) issued: u32,
     pub(super) executed: u32,
+}
+
+/// The rows that instructions may read before they write them.
+#[derive(Default)]
+pub(crate) struct Needed {
+    /// Those in which a warp gets what the first instructions write, unless that is zero, and what it gets.
+    at: Vec<u16>,
+    held: Lasting<Row>,
+    /// Those that are cleared.
+    pub cleared: Vec<Range<u16>>,
+}
+
+impl Needed {
+    /// Gives a warp that has just begun what it needs, apart from the rows that are cleared.
+    #[inline]
+    pub(super) fn put(&self, rows: &mut [Row]) {
+        for (at, held) in self.at.iter().zip(self.held.iter()) {
+            rows[usize::from(*at)] = *held;
+        }
+    }
 }
 
 impl Template {
@@ -43,46 +63,57 @@ impl Template {
             return None;
         }
         let stats = env.counts.stats;
-        let [first, second] = FILLED.map(|filled| attempt(env, image, constants, filled));
+        let template = attempt(env, image, constants);
         env.counts.stats = stats;
-        let (mut template, rows) = first?;
-        let (_, others) = second?;
-        // All lanes hold the same, because they depend on constants alone.
-        let written = |row: &usize| rows[*row].0[0] != FILLED[0] || others[*row].0[0] != FILLED[1];
-        let used = rows::used(image.uniform, image.registers);
-        template.rows.reserve(MOST_ISSUED as usize);
-        template.rows.extend(used.filter(written).map(|row| (row, rows[row])));
+        let mut template = template?;
         template.zero = image.unset;
-        for (row, held) in &template.rows {
-            template.zero.set(*row, held.0 == Row::ZERO.0);
+        for row in rows::used(image.uniform, image.registers) {
+            let [first, second, ..] = template.rows[row].0;
+            // What the first instructions write is the same in all lanes, because it depends on constants alone.
+            if first == second {
+                template.written.set(row, true);
+                template.zero.set(row, first == 0);
+            }
         }
-        (template.read, template.cleared) = template.needed(image, &image.read_from(template.pc));
+        template.needed = template.needed(image, &image.read_from(template.pc));
         Some(template)
     }
 
-    /// Of these rows, those to which a warp needs what the first instructions write, and those that have to be zero.
-    pub(super) fn needed(&self, image: &Image, rows: &Rows) -> (Vec<(usize, Row)>, Vec<Range<u16>>) {
-        let is_put = |row: &usize| rows.has(*row) && !self.zero.has(*row);
-        let put = self.rows.iter().filter(|(row, _)| is_put(row)).copied().collect();
-        (put, live::ranges(&rows.within(&self.zero), image.uniform, image.registers))
+    /// What a warp behind the first instructions needs of these rows.
+    pub(super) fn needed(&self, image: &Image, rows: &Rows) -> Needed {
+        let mut needed = Needed {
+            cleared: live::ranges(&rows.within(&self.zero), image.uniform, image.registers),
+            at: Vec::with_capacity(USUAL),
+            held: Lasting::empty(USUAL),
+        };
+        for row in rows.within(&self.written).without(&self.zero).all() {
+            needed.at.push(row as u16);
+            needed.held.push(self.rows[row]);
+        }
+        needed
+    }
+
+    /// What all lanes of all warps hold in a row that the first instructions write.
+    pub(super) fn number(&self, row: usize) -> u32 {
+        self.rows[row].0[0]
     }
 
     /// Puts a warp that has just begun behind the first instructions.
     #[inline]
     pub(crate) fn begin(&self, w: &mut Warp, rows: &mut [Row]) {
-        for (at, row) in &self.read {
-            rows[*at] = *row;
-        }
+        self.needed.put(rows);
         (w.pc, w.preds, w.ahead) = (self.pc, self.preds, (self.issued, self.executed));
     }
 }
 
-/// Executes the first instructions with a warp of its own, whose rows hold `filled` if nobody clears them. Returns what becomes of it.
-fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row], filled: u32) -> Option<(Template, Lasting<Row>)> {
-    let mut rows = Lasting::kept();
-    rows.resize(rows::rows_per_warp(image.registers), Row::ZERO);
+/// Executes the first instructions with a warp of its own, whose lanes hold different numbers wherever nobody writes or clears a row. Returns what
+/// becomes of it.
+fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row]) -> Option<Template> {
+    let count = rows::rows_per_warp(image.registers);
+    let mut rows = Lasting::kept(count);
+    rows.resize(count, Row::ZERO);
     rows::clear_constant(&mut rows, image.registers);
-    rows::used(image.uniform, image.registers).for_each(|row| rows[row] = Row([filled; 32]));
+    rows::used(image.uniform, image.registers).for_each(|row| rows[row] = Row::LANES);
     rows::clear(&mut rows, &image.cleared);
     let mut w = Warp::new(0);
     w.begin(u32::MAX, image.entry, &mut rows, &image.pool.immediates, constants);
@@ -97,6 +128,6 @@ fn attempt(env: &mut Env<'_>, image: &Image, constants: &[Row], filled: u32) -> 
     let (issued, executed) =
         (env.counts.stats.warp_instructions as u32, (env.counts.stats.thread_instructions / 32) as u32);
     let (pc, preds) = (w.pc, w.preds);
-    let (written, read, zero, cleared) = Default::default();
-    Some((Template { pc, preds, rows: written, read, zero, cleared, issued, executed }, rows))
+    let (written, zero, needed) = Default::default();
+    Some(Template { pc, preds, rows, written, zero, needed, issued, executed })
 }
