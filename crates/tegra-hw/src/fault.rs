@@ -173,18 +173,22 @@ impl FaultLog {
 
     /// Forgets what a channel waited for.
     pub fn goes_on(&self, channel: u32) {
-        self.drop_lines(&waiting(channel));
+        self.drop_lines(|| waiting(channel));
     }
 
     /// Forgets the faults of a channel, because another one gets its number.
     pub fn forget(&self, channel: u32) {
-        self.drop_lines(&format!("channel={channel}\t"));
+        self.drop_lines(|| format!("channel={channel}\t"));
     }
 
-    fn drop_lines(&self, beginning: &str) {
+    /// Drops the lines that begin in this way. After every grid somebody asks for that, and mostly there is no line at all.
+    fn drop_lines(&self, beginning: impl FnOnce() -> String) {
         let mut lines = self.lines.lock();
-        let before = lines.len();
-        lines.retain(|line| !line.starts_with(beginning));
+        if lines.is_empty() {
+            return;
+        }
+        let (beginning, before) = (beginning(), lines.len());
+        lines.retain(|line| !line.starts_with(&beginning));
         let changed = lines.len() != before;
         drop(lines);
         if changed {

@@ -89,7 +89,7 @@ const fn does(trigger: Trigger) -> Effect {
 }
 
 /// Every method of class C7C0, sorted by offset.
-pub(crate) static COMPUTE: &[Method] = &[
+pub(crate) static COMPUTE: Methods = Methods::new(&[
     one("SET_OBJECT", NVC6C0_SET_OBJECT, does(Object)),
     one("NO_OPERATION", NVC6C0_NO_OPERATION, NoOp),
     many("SET_NOTIFY", NVC6C0_SET_NOTIFY_A, NVC6C0_SET_NOTIFY_B, Latch),
@@ -199,10 +199,10 @@ pub(crate) static COMPUTE: &[Method] = &[
     many("SHADER_PERFORMANCE_COUNTERS", 0x32f4, NVC6C0_SET_SHADER_PERFORMANCE_COUNTER_CORE_MIO_FILTER, Latch),
     many("SET_MME_SHADOW_SCRATCH", 0x3400, 0x37fc, Latch),
     many("CALL_MME_MACRO", 0x3800, 0x3ffc, Macro),
-];
+]);
 
 /// Every method of class A140, sorted by offset. Methods that C7C0 has too have the same offsets there.
-pub(crate) static INLINE: &[Method] = &[
+pub(crate) static INLINE: Methods = Methods::new(&[
     one("SET_OBJECT", NVC6C0_SET_OBJECT, does(Object)),
     one("NO_OPERATION", NVC6C0_NO_OPERATION, NoOp),
     many("SET_NOTIFY", NVC6C0_SET_NOTIFY_A, NVC6C0_SET_NOTIFY_B, Latch),
@@ -223,10 +223,34 @@ pub(crate) static INLINE: &[Method] = &[
     many("SET_I2M_SPARE_NOOP", NVC6C0_SET_I2M_SPARE_NOOP00, NVC6C0_SET_I2M_SPARE_NOOP03, NoOp),
     many("SET_FALCON", 0x200, 0x27c, Firmware),
     many("SET_RENDER_ENABLE", NVC6C0_SET_RENDER_ENABLE_A, NVC6C0_SET_RENDER_ENABLE_C, Latch),
-];
+]);
 
-/// The row that contains a method.
-pub(crate) fn find(methods: &'static [Method], offset: u32) -> Option<&'static Method> {
-    let after = methods.partition_point(|m| m.first <= offset);
-    methods[..after].last().filter(|m| offset <= m.last)
+/// The methods of a class, which have offsets of 14 bits.
+pub(crate) struct Methods {
+    rows: &'static [Method],
+    /// One more than the row of each method, by its offset in words. It is zero where there is none.
+    at: [u8; 1 << 12],
+}
+
+impl Methods {
+    const fn new(rows: &'static [Method]) -> Methods {
+        assert!(rows.len() < u8::MAX as usize);
+        let (mut at, mut row) = ([0; 1 << 12], 0);
+        while row < rows.len() {
+            let (mut word, last) = (rows[row].first as usize / 4, rows[row].last as usize / 4);
+            row += 1;
+            while word <= last {
+                assert!(at[word] == 0, "each method has one row");
+                at[word] = row as u8;
+                word += 1;
+            }
+        }
+        Methods { rows, at }
+    }
+
+    /// The row that contains a method.
+    pub(crate) fn find(&self, offset: u32) -> Option<&'static Method> {
+        let row = *self.at.get(offset as usize / 4)?;
+        self.rows.get(usize::from(row).checked_sub(1)?)
+    }
 }

@@ -19,7 +19,7 @@ use super::context::{GrContext, Registers};
 use super::fault;
 use super::mem::Accessor;
 use super::turn::{Flow, Turn};
-use methods::{Effect, Method, Trigger};
+use methods::{Effect, Methods, Trigger};
 use tegra_hw::{Awakening, Fault};
 use tegrarm_abi::methods::compute::*;
 use tegrarm_abi::methods::host::{NVC56F_SET_OBJECT, NVC56F_SET_OBJECT_NVCLASS};
@@ -44,7 +44,7 @@ const INLINE: u32 = 2;
 
 /// The name of the method of the compute class at a byte offset. The name of the class is not part of it.
 pub fn compute_method_name(offset: u32) -> Option<&'static str> {
-    methods::find(methods::COMPUTE, offset).map(|method| method.name)
+    methods::COMPUTE.find(offset).map(|method| method.name)
 }
 
 /// Executes one method of subchannels 0 to 3.
@@ -84,10 +84,10 @@ impl Class {
         }
     }
 
-    fn methods(self) -> &'static [Method] {
+    fn methods(self) -> &'static Methods {
         match self {
-            Class::Compute => methods::COMPUTE,
-            Class::Inline => methods::INLINE,
+            Class::Compute => &methods::COMPUTE,
+            Class::Inline => &methods::INLINE,
         }
     }
 
@@ -114,7 +114,7 @@ fn set_object(turn: &Turn<'_>, subchannel: u32, data: u32) -> Result<Flow, Fault
 }
 
 fn class_method(units: &mut Units, turn: &Turn<'_>, class: Class, offset: u32, data: u32) -> Result<Flow, Fault> {
-    let Some(method) = methods::find(class.methods(), offset) else {
+    let Some(method) = class.methods().find(offset) else {
         let (id, _) = CLASSES[class.subchannel() as usize];
         let what = format!("method {offset:#x} (data {data:#x}) is not one of class {id:04X}");
         return Err(fault::illegal_method(turn.hw, what));
