@@ -172,3 +172,74 @@ impl Code {
         self.functions.iter().map(piece).collect()
     }
 }
+
+/// Whether a function computes with a denormal on this thread. For tests: a result shows nothing of the time that a host takes for that, which is a
+/// hundred times as long as for other numbers.
+#[cfg(target_arch = "x86_64")]
+pub fn meets_denormals(run: impl FnOnce()) -> bool {
+    use std::arch::asm;
+    /// The flag that an operand was a denormal. It stays until somebody clears it.
+    const FLAG: u32 = 2;
+    let (mut before, mut after) = (0u32, 0u32);
+    // SAFETY: these instructions read or write one word each, and the thread keeps its modes.
+    unsafe {
+        asm!("stmxcsr [{}]", in(reg) &raw mut before);
+        let cleared = before & !FLAG;
+        asm!("ldmxcsr [{}]", in(reg) &raw const cleared);
+        run();
+        asm!("stmxcsr [{}]", in(reg) &raw mut after);
+        asm!("ldmxcsr [{}]", in(reg) &raw const before);
+    }
+    after & FLAG != 0
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::meets_denormals;
+    use crate::graph::Graph;
+    use crate::tests::hosts;
+    use crate::{Builder, Two, Value};
+
+    /// A number in a register is a denormal as a float. A host takes a hundred times as long for a product with one.
+    #[test]
+    fn lanes_that_do_not_execute_cost_nothing() {
+        let word = |n: u32| 32 * n;
+        type Make = fn(&mut Graph, [Value; 3]) -> Value;
+        let makes: [Make; 4] = [
+            |graph, [a, b, _]| graph.two(Two::MulFloat, a, b),
+            |graph, [a, b, c]| graph.fma(a, b, c),
+            |graph, [a, _, c]| graph.fma(a, a, c),
+            |graph, [a, b, c]| {
+                let sum = graph.fma(a, b, c);
+                graph.two(Two::MulFloat, sum, a)
+            },
+        ];
+        for (n, make) in makes.iter().enumerate() {
+            for (host, active) in
+                hosts().into_iter().flat_map(|host| [7, 1 << 31, 0x00ff_ff01].map(|active| (host, active)))
+            {
+                let mut graph = Graph::default();
+                let sources = [1, 2, 3].map(|row| graph.row(word(row)));
+                let made = make(&mut graph, sources);
+                graph.set_row(0, made, false);
+                let again = make(&mut graph, [made, sources[1], sources[2]]);
+                graph.set_row(word(4), again, false);
+                let mut builder = Builder::new(host);
+                builder.add(&graph).expect("room");
+                let code = builder.finish().expect("memory");
+                let lanes = |lane: u32| if active >> lane & 1 == 1 { 0x3fc0_0000 + lane } else { lane + 1 };
+                let mut rows = [std::array::from_fn::<u32, 32, _>(|lane| lanes(lane as u32)); 5];
+                // The row that is written comes from lanes that execute, so one with denormals shows that the flag is set at all.
+                let met = |rows: &mut [[u32; 32]; 5], active: u32| {
+                    let rows = rows.as_mut_ptr().cast();
+                    // SAFETY: the rows are those of the graph, which reads nothing else, and the host is one for the code.
+                    meets_denormals(|| unsafe {
+                        code.pieces()[0].execute(rows, [].as_ptr(), [].as_mut_ptr(), active);
+                    })
+                };
+                assert!(!met(&mut rows, active), "{host:?}, graph {n}, lanes {active:x}");
+                assert!(met(&mut rows, u32::MAX), "{host:?}, graph {n}");
+            }
+        }
+    }
+}

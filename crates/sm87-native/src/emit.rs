@@ -3,10 +3,11 @@
 //! The function gets the rows in RDI, the constants in RSI, the sets of lanes in RDX, the words of the pool in RCX, the lanes that execute
 //! the piece in R8D, and the windows in R9. It executes the piece for as many lanes at a time as a vector of the host has. It returns in EAX how
 //! many instructions lanes did not execute, because a guard was false for them.
+//! Lanes that do not execute it compute with zeros, because they may hold a denormal, with which a host takes a hundred times as long for a product.
 
 use crate::code::Pool;
 use crate::graph::{Graph, Node, One, Place, Two, Value};
-use crate::host::{ACTIVE_MASK, Host, MASK, ODD_MASK};
+use crate::host::{ACTIVE_MASK, Host, Last, MASK, Made, ODD_MASK};
 use crate::memory::{Lanes, WINDOWS, Window};
 use crate::order::{Step, steps};
 use crate::registers::{Home, Move, Registers, SLOTS, TooLarge};
@@ -14,13 +15,6 @@ use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
 
 /// The NaN that the machine makes.
 const NAN: u32 = 0x7fff_ffff;
-
-/// The last operand of an instruction: a register or a vector in memory.
-#[derive(Clone, Copy)]
-pub(crate) enum Last {
-    Register(usize),
-    Memory(MemoryOperand),
-}
 
 /// Makes the machine code of a piece: a function for all lanes, one for some lanes, and, if the piece loads something, one for lanes that load from
 /// places of their own.
@@ -49,6 +43,8 @@ pub(crate) struct Emitter<'a> {
     encoder: Encoder,
     at: u64,
     pub lanes: Lanes,
+    /// Of each value, whether lanes need it that do not execute the piece.
+    everywhere: Vec<bool>,
 }
 
 pub(crate) fn memory(base: Register, displacement: i64) -> MemoryOperand {
@@ -58,11 +54,12 @@ pub(crate) fn memory(base: Register, displacement: i64) -> MemoryOperand {
 impl<'a> Emitter<'a> {
     fn new(host: Host, graph: &'a Graph, steps: &'a [Step], pool: &'a mut Pool, lanes: Lanes) -> Self {
         let registers = Registers::new(graph, steps, host.registers());
-        Emitter { host, graph, pool, steps, registers, encoder: Encoder::new(64), at: 0, lanes }
+        let everywhere = graph.needed_everywhere();
+        Emitter { host, graph, pool, steps, registers, encoder: Encoder::new(64), at: 0, lanes, everywhere }
     }
 
     /// Appends an instruction. Operands that an instruction cannot have are a mistake of this file.
-    pub(crate) fn put(&mut self, made: Result<Instruction, iced_x86::IcedError>) -> Result<(), TooLarge> {
+    pub(crate) fn put(&mut self, made: Made) -> Result<(), TooLarge> {
         let encoded = made.and_then(|instruction| self.encoder.encode(&instruction, self.at));
         debug_assert!(encoded.is_ok(), "{encoded:?}");
         self.at += encoded.map_err(|_| TooLarge)? as u64;
@@ -150,25 +147,34 @@ impl<'a> Emitter<'a> {
 
     /// An instruction with three operands.
     pub(crate) fn op(&mut self, code: Code, d: usize, a: usize, last: Last) -> Result<(), TooLarge> {
-        let (d, a) = (self.host.vector(d), self.host.vector(a));
-        let made = match last {
-            Last::Register(b) => Instruction::with3(code, d, a, self.host.vector(b)),
-            Last::Memory(b) => Instruction::with3(code, d, a, b),
-        };
-        self.put(made)
+        self.put(self.host.three(code, d, a, last))
+    }
+
+    /// Whether a value counts only in the lanes that execute the piece, which are some.
+    fn is_partial(&self, value: Value) -> bool {
+        self.lanes == Lanes::Some && !self.everywhere[value.0 as usize]
+    }
+
+    /// Whether the other lanes become zero when a value is loaded. With AVX-512, products leave them out.
+    fn is_cut(&self, value: Value, home: Home) -> bool {
+        self.host == Host::Avx2 && matches!(home, Home::Row(_)) && self.is_partial(value)
+    }
+
+    /// Appends an instruction that multiplies floats, for the lanes that count. (Sums take no longer with denormals than without.)
+    fn put_product(&mut self, value: Value, made: Made) -> Result<(), TooLarge> {
+        if self.host == Host::Avx2 || !self.is_partial(value) {
+            return self.put(made);
+        }
+        self.put(made.map(|mut made| {
+            made.set_op_mask(ACTIVE_MASK);
+            made.set_zeroing_masking(true);
+            made
+        }))
     }
 
     /// A comparison, whose result is a vector or, with AVX-512, a register for masks.
     fn compared(&mut self, op: Two, d: Register, a: usize, last: Last) -> Result<(), TooLarge> {
-        let (code, condition) = self.host.comparison(op).ok_or(TooLarge)?;
-        let (a, b) =
-            (self.host.vector(a), if let Last::Register(b) = last { self.host.vector(b) } else { Register::None });
-        let made = match (last, condition) {
-            (Last::Register(_), Some(condition)) => Instruction::with4(code, d, a, b, condition),
-            (Last::Memory(b), Some(condition)) => Instruction::with4(code, d, a, b, condition),
-            (Last::Register(_), None) => Instruction::with3(code, d, a, b),
-            (Last::Memory(b), None) => Instruction::with3(code, d, a, b),
-        };
+        let made = self.host.compared(op, d, a, last).ok_or(TooLarge)?;
         self.put(made)
     }
 
@@ -234,11 +240,15 @@ impl<'a> Emitter<'a> {
     pub(crate) fn moved(&mut self) -> Result<(), TooLarge> {
         for asked in std::mem::take(&mut self.registers.moves) {
             match asked {
-                Move::Load(at, home @ Home::Lanes(_)) => {
+                Move::Load(at, _, home @ Home::Lanes(_)) => {
                     let from = self.address(home);
                     self.load_lanes(at, from)?;
                 }
-                Move::Load(at, home) => {
+                Move::Load(at, value, home) if self.is_cut(value, home) => {
+                    let from = Last::Memory(self.address(home));
+                    self.op(Code::VEX_Vpand_ymm_ymm_ymmm256, at, self.host.active(), from)?;
+                }
+                Move::Load(at, _, home) => {
                     let from = self.address(home);
                     self.put(Instruction::with2(self.host.load(), self.host.vector(at), from))?;
                 }
@@ -270,13 +280,16 @@ impl<'a> Emitter<'a> {
 
     /// A value as a last operand: from memory if this is the only step that still needs it.
     fn last(&mut self, value: Value, kept: &[Value]) -> Result<Last, TooLarge> {
-        if self.registers.find(value).is_none()
-            && self.registers.left(value) == 1
-            && let Some(home) = self.registers.in_memory(value)
-        {
-            return Ok(Last::Memory(self.address(home)));
-        }
-        Ok(Last::Register(self.bring(value, kept)?))
+        Ok(match self.only_in_memory(value) {
+            Some(home) => Last::Memory(self.address(home)),
+            None => Last::Register(self.bring(value, kept)?),
+        })
+    }
+
+    /// Where a value is that one step still needs, if it is in no register and can be an operand there.
+    fn only_in_memory(&self, value: Value) -> Option<Home> {
+        let home = self.registers.in_memory(value).filter(|home| !self.is_cut(value, *home));
+        home.filter(|_| self.registers.find(value).is_none() && self.registers.left(value) == 1)
     }
 
     /// The register for the result of a step, whose operands may make room for it.
@@ -326,11 +339,10 @@ impl<'a> Emitter<'a> {
     }
 
     fn one(&mut self, value: Value, op: One, a: Value) -> Result<(), TooLarge> {
+        use Code::*;
         let x = self.bring(a, &[a])?;
         let d = self.made(value, &[a])?;
-        let (to, from) = (self.host.vector(d), self.host.vector(x));
-        let scratch = self.host.scratch();
-        use Code::*;
+        let (to, from, scratch) = (self.host.vector(d), self.host.vector(x), self.host.scratch());
         let either = |avx2, avx512| self.host.either(avx2, avx512);
         match op {
             One::ToFloat => {
@@ -366,12 +378,16 @@ impl<'a> Emitter<'a> {
 
     fn two(&mut self, value: Value, op: Two, a: Value, b: Value) -> Result<(), TooLarge> {
         // An operand that is in memory and not needed again is best the last one.
-        let (a, b) = if op.commutes() && self.only_in_memory(a) && !self.only_in_memory(b) { (b, a) } else { (a, b) };
+        let (a, b) = match [a, b].map(|x| self.only_in_memory(x)) {
+            [Some(_), None] if op.commutes() => (b, a),
+            _ => (a, b),
+        };
         let x = self.bring(a, &[a, b])?;
         let y = self.last(b, &[a, b])?;
         let d = self.made(value, &[a, b])?;
         if let Some(code) = self.host.two(op) {
-            return self.op(code, d, x, y);
+            let made = self.host.three(code, d, x, y);
+            return if op == Two::MulFloat { self.put_product(value, made) } else { self.put(made) };
         }
         if op == Two::Mixed {
             return self.mixed(d, x, y);
@@ -390,12 +406,6 @@ impl<'a> Emitter<'a> {
             Last::Register(y) => Instruction::with4(code, d, x, self.host.vector(y), 0xaau32),
             Last::Memory(y) => Instruction::with4(code, d, x, y, 0xaau32),
         })
-    }
-
-    fn only_in_memory(&self, value: Value) -> bool {
-        self.registers.find(value).is_none()
-            && self.registers.left(value) == 1
-            && self.registers.in_memory(value).is_some()
     }
 
     fn fma(&mut self, value: Value, [a, b, c]: [Value; 3], minus_product: bool, minus_c: bool) -> Result<(), TooLarge> {
@@ -422,7 +432,7 @@ impl<'a> Emitter<'a> {
             self.registers.used(&all);
             d
         };
-        self.op(self.host.fma(sum, minus_product, minus_c), d, x, y)
+        self.put_product(value, self.host.three(self.host.fma(sum, minus_product, minus_c), d, x, y))
     }
 
     fn write_row(&mut self, offset: u32, value: Value, everywhere: bool) -> Result<(), TooLarge> {

@@ -356,6 +356,19 @@ impl Graph {
         self.nodes.iter().any(|node| matches!(node, Node::Loaded { .. }))
     }
 
+    /// Of each value, whether lanes need it that do not execute the piece.
+    pub(crate) fn needed_everywhere(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.nodes.len()];
+        let everywhere = self.writes.values().filter(|write| write.everywhere);
+        everywhere.for_each(|write| needed[write.value.0 as usize] = true);
+        for (at, node) in self.nodes.iter().enumerate().rev() {
+            if needed[at] {
+                node.operands().for_each(|operand| needed[operand.0 as usize] = true);
+            }
+        }
+        needed
+    }
+
     /// Whether something is written to a row of which this is the offset in words.
     pub fn writes_row(&self, offset: u32) -> bool {
         self.writes.contains_key(&Place::Row(offset))

@@ -1,7 +1,7 @@
 //! The hosts that code is made for: their registers, and what their instructions are called.
 
 use crate::graph::Two;
-use iced_x86::{Code, Register};
+use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 
 /// The vectors of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,16 @@ pub enum Host {
     /// Sixteen lanes: the same with F, BW, DQ and VL of AVX-512.
     Avx512,
 }
+
+/// The last operand of an instruction: a register or a vector in memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Last {
+    Register(usize),
+    Memory(MemoryOperand),
+}
+
+/// An instruction, unless its operands are some that it cannot have.
+pub(crate) type Made = Result<Instruction, IcedError>;
 
 /// The mask registers of hosts with AVX-512: one for what does not outlive an instruction, the lanes that execute the piece, and the odd
 /// lanes.
@@ -87,6 +97,15 @@ impl Host {
         }
     }
 
+    /// An instruction with three operands.
+    pub(crate) fn three(self, code: Code, d: usize, a: usize, last: Last) -> Made {
+        let (d, a) = (self.vector(d), self.vector(a));
+        match last {
+            Last::Register(b) => Instruction::with3(code, d, a, self.vector(b)),
+            Last::Memory(b) => Instruction::with3(code, d, a, b),
+        }
+    }
+
     /// One of two codes.
     pub(crate) fn either(self, avx2: Code, avx512: Code) -> Code {
         match self {
@@ -132,7 +151,7 @@ impl Host {
     }
 
     /// The instruction that compares two vectors, and the number of its condition if it needs one.
-    pub(crate) fn comparison(self, op: Two) -> Option<(Code, Option<u32>)> {
+    fn comparison(self, op: Two) -> Option<(Code, Option<u32>)> {
         use Code::*;
         let float = |condition| {
             Some((
@@ -152,6 +171,18 @@ impl Host {
             Two::Unordered => float(3),
             _ => None,
         }
+    }
+
+    /// The comparison of two vectors, if the operation is one. `d` is a vector or, with AVX-512, a register for masks.
+    pub(crate) fn compared(self, op: Two, d: Register, a: usize, last: Last) -> Option<Made> {
+        let (code, condition) = self.comparison(op)?;
+        let a = self.vector(a);
+        Some(match (last, condition) {
+            (Last::Register(b), Some(condition)) => Instruction::with4(code, d, a, self.vector(b), condition),
+            (Last::Memory(b), Some(condition)) => Instruction::with4(code, d, a, b, condition),
+            (Last::Register(b), None) => Instruction::with3(code, d, a, self.vector(b)),
+            (Last::Memory(b), None) => Instruction::with3(code, d, a, b),
+        })
     }
 
     /// The instruction that shifts by a number that is known.

@@ -12,6 +12,8 @@ mod memory;
 mod order;
 mod registers;
 
+#[cfg(target_arch = "x86_64")]
+pub use code::meets_denormals;
 pub use code::{Builder, Code, Piece};
 pub use graph::{Graph, One, Two, Value};
 pub use host::Host;

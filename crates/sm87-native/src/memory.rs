@@ -4,9 +4,9 @@
 //! each lane takes its word out of that. So lanes in a row, lanes at one place, halves of a warp and whatever lies near each other take the same
 //! instructions. If lanes are spread, another function of the piece loads the word of each lane from its own place.
 
-use crate::emit::{Emitter, Last, memory};
+use crate::emit::{Emitter, memory};
 use crate::graph::Value;
-use crate::host::{Host, MASK};
+use crate::host::{Host, Last, MASK};
 use crate::registers::TooLarge;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 

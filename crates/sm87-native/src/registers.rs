@@ -19,7 +19,7 @@ pub(crate) enum Home {
 /// What has to be done before a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Move {
-    Load(usize, Home),
+    Load(usize, Value, Home),
     Spill(usize, usize),
 }
 
@@ -85,7 +85,7 @@ impl Registers {
         let at = self.room(kept)?;
         // A value that is neither in a register nor in memory was not made yet, which the order of the steps excludes.
         let home = self.homes[value.0 as usize].ok_or(TooLarge)?;
-        self.moves.push(Move::Load(at, home));
+        self.moves.push(Move::Load(at, value, home));
         self.held[at] = Some(value);
         Ok(at)
     }

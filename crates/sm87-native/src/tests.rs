@@ -319,7 +319,7 @@ fn number() -> impl Strategy<Value = u32> {
 }
 
 /// The hosts whose code this machine can execute.
-fn hosts() -> Vec<Host> {
+pub(crate) fn hosts() -> Vec<Host> {
     match Host::found() {
         Some(Host::Avx512) => vec![Host::Avx2, Host::Avx512],
         found => found.into_iter().collect(),

@@ -270,6 +270,18 @@ pub fn in_values<V: Simd>(mask: u32) -> bool {
     (mask & first).wrapping_mul(V::ALL) == mask
 }
 
+/// A value of which the lanes in `on` count, or all of them if it is `whole`. The others are zero. Their registers hold anything: a whole number is a
+/// denormal as a float, and with a denormal a host takes a hundred times as long for a product.
+///
+/// # Safety
+/// `p` is readable for `LANES` words.
+#[inline(always)]
+pub unsafe fn load_part<V: Simd>(p: *const u32, on: u32, whole: bool) -> V {
+    // SAFETY: as this function asks of its caller.
+    let x = unsafe { V::load(p) };
+    if whole { x } else { x.and(V::from_bits(on)) }
+}
+
 /// Writes the lanes from `i` on that are in a mask of 32 lanes to a row.
 ///
 /// # Safety

@@ -7,7 +7,7 @@ use super::lower::{Lower, Refused};
 use super::record::{Operation, Recorded, Recorder, named};
 use super::uop::{Flow, Handlers, UNIFORM, Uop};
 use super::warp::Warp;
-use sm87_simd::{Simd, in_values, part, put};
+use sm87_simd::{Simd, in_values, load_part, part, put};
 
 /// A function of up to three 32-bit sources (and a predicate) with one 32-bit result.
 pub(crate) trait Alu {
@@ -52,7 +52,7 @@ pub(crate) fn scope(u: &Uop, exec: u32) -> u32 {
 /// # Safety
 /// The conditions are those of [`super::uop::Handler`].
 #[inline(always)]
-unsafe fn rows<V: Simd, O: Alu, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
+pub(super) unsafe fn rows<V: Simd, O: Alu, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
     let (a, b, c, d) = (w.src(u.a), w.src(u.b), w.src(u.c), w.dst(u.d));
     let p = w.pred(u.ps);
     let whole = FULL || in_values::<V>(exec);
@@ -62,9 +62,9 @@ unsafe fn rows<V: Simd, O: Alu, const FULL: bool>(w: &mut Warp, u: &Uop, exec: u
         if !whole || on != 0 {
             // SAFETY: rows have 32 words.
             unsafe {
-                let x = V::load(a.add(i));
-                let y = if O::SOURCES > 1 { V::load(b.add(i)) } else { x };
-                let z = if O::SOURCES > 2 { V::load(c.add(i)) } else { x };
+                let x = load_part::<V>(a.add(i), on, whole);
+                let y = if O::SOURCES > 1 { load_part(b.add(i), on, whole) } else { x };
+                let z = if O::SOURCES > 2 { load_part(c.add(i), on, whole) } else { x };
                 let r = O::eval(u, x, y, z, p >> i);
                 let r = if whole { r } else { V::from_bits(on).select(r, V::load(d.add(i))) };
                 r.store(d.add(i));

@@ -8,7 +8,7 @@ use super::record::{Operation, Record, Recorder, named};
 use super::rows::Src;
 use super::uop::{Flow, Handlers, Uop};
 use super::warp::Warp;
-use sm87_simd::{Simd, in_values, part};
+use sm87_simd::{Simd, in_values, load_part, part};
 
 /// The operands that an operation reads, for as many lanes as a vector has.
 #[derive(Clone, Copy)]
@@ -74,19 +74,19 @@ impl SourceRows {
         SourceRows { sources: [rows(u.a, 0), rows(u.b, 1), rows(u.c, 2)], p: w.pred(u.ps), q: w.pred(u.pt) }
     }
 
-    /// The results for lanes from `i` on.
+    /// The results for lanes from `i` on, of which those in `on` count, or all if the value is `whole`.
     ///
     /// # Safety
     /// See [`super::uop::Handler`].
     #[inline(always)]
-    unsafe fn eval<V: Simd, O: Several>(&self, u: &Uop, i: usize) -> Results<V> {
+    unsafe fn eval<V: Simd, O: Several>(&self, u: &Uop, i: usize, on: u32, whole: bool) -> Results<V> {
         let [a, b, c] = &self.sources;
         // SAFETY: rows have 32 words; a pair was lowered as two rows.
         let s = unsafe {
             Sources {
-                a: [V::load(a[0].add(i)), V::load(a[1].add(i))],
-                b: [V::load(b[0].add(i)), V::load(b[1].add(i))],
-                c: [V::load(c[0].add(i)), V::load(c[1].add(i))],
+                a: [load_part(a[0].add(i), on, whole), load_part(a[1].add(i), on, whole)],
+                b: [load_part(b[0].add(i), on, whole), load_part(b[1].add(i), on, whole)],
+                c: [load_part(c[0].add(i), on, whole), load_part(c[1].add(i), on, whole)],
                 p: self.p >> i,
                 q: self.q >> i,
             }
@@ -106,7 +106,7 @@ unsafe fn rows<V: Simd, O: Several, const FULL: bool>(w: &mut Warp, u: &Uop, exe
         let on = if FULL { V::ALL } else { part::<V>(exec, i) };
         if !whole || on != 0 {
             // SAFETY: as for `SourceRows::eval`.
-            let r = unsafe { operands.eval::<V, O>(u, i) };
+            let r = unsafe { operands.eval::<V, O>(u, i, on, whole) };
             for (d, &word) in d.iter().zip(&r.value).take(O::WORDS) {
                 // SAFETY: rows have 32 words; a pair was lowered as two rows.
                 unsafe {
@@ -151,7 +151,7 @@ wide! {
 unsafe fn lane<O: Several>(w: &mut Warp, u: &Uop, exec: u32) -> Flow {
     let lane = exec.trailing_zeros();
     // SAFETY: as for `SourceRows::eval`.
-    let r = unsafe { SourceRows::of::<O>(w, u).eval::<u32, O>(u, lane as usize) };
+    let r = unsafe { SourceRows::of::<O>(w, u).eval::<u32, O>(u, lane as usize, 1, true) };
     for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
         w.put(u.d.plus(k as u32), lane, word);
     }
@@ -175,7 +175,7 @@ wide! {
 #[inline(always)]
 unsafe fn uniform<O: Several>(w: &mut Warp, u: &Uop) -> Flow {
     // SAFETY: as for `SourceRows::eval`.
-    let r = unsafe { SourceRows::of::<O>(w, u).eval::<u32, O>(u, 0) };
+    let r = unsafe { SourceRows::of::<O>(w, u).eval::<u32, O>(u, 0, 1, true) };
     for (k, &word) in r.value.iter().enumerate().take(O::WORDS) {
         w.broadcast(u.d.plus(k as u32), word);
     }
@@ -253,8 +253,10 @@ pub(crate) mod tests {
     //! The drivers: which lanes they write, and that all drivers give the same results.
 
     use super::*;
+    use crate::exec::alu;
     use crate::exec::rows::{Dst, Pred, Row, Src, pred, rows_per_warp};
     use proptest::prelude::*;
+    use sm87_simd::Double;
 
     fn nothing(_: &mut Warp, _: &mut Env<'_>, _: &Uop, _: u32) -> Flow {
         Flow::Next
@@ -334,6 +336,45 @@ pub(crate) mod tests {
         fn eval<V: Simd>(_: &Uop, s: Sources<V>) -> Results<V> {
             let value = V::add_wide(s.a, s.c).0;
             Results { value, first: s.b[0].shl(V::splat(31)).sar(V::splat(31)), second: V::from_bits(s.p) }
+        }
+    }
+
+    /// `a · b + c` of doubles, and of floats.
+    struct Product;
+    impl Several for Product {
+        const PAIRS: u32 = 0b111;
+        const WORDS: usize = 2;
+        fn eval<V: Simd>(_: &Uop, s: Sources<V>) -> Results<V> {
+            Results::value(V::double(Double::Fma, s.a, s.b, s.c))
+        }
+    }
+    impl alu::Alu for Product {
+        fn eval<V: Simd>(_: &Uop, a: V, b: V, c: V, _: u32) -> V {
+            a.fma(b, c)
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has none of the host's flags")]
+    fn lanes_that_do_not_execute_cost_nothing() {
+        use sm87_native::meets_denormals;
+        use sm87_simd::avx2::Avx2;
+        if !crate::exec::host::avx2() {
+            return;
+        }
+        let drivers: [Driver; 2] = [rows::<Avx2, Product, false>, alu::rows::<Avx2, Product, false>];
+        for (driver, active) in
+            drivers.into_iter().flat_map(|driver| [7, 0x8000_0001, u32::MAX].map(|active| (driver, active)))
+        {
+            // As floats and as doubles, such words are denormals if they are small.
+            let word = |lane: u32| if active >> lane & 1 == 1 && active != u32::MAX { 0x4000_0000 } else { 1 + lane };
+            let mut rows = vec![Row(std::array::from_fn(|lane| word(lane as u32))); rows_per_warp(10)];
+            let mut w = Warp::new(0);
+            w.begin(u32::MAX, 0, &mut rows, &[], &[]);
+            // SAFETY: the warp has the registers that the micro-op names.
+            let met = meets_denormals(|| assert_eq!(unsafe { driver(&mut w, &uop(0, 0), active) }, Flow::Next));
+            assert_eq!(met, active == u32::MAX, "lanes {active:x}");
         }
     }
 
