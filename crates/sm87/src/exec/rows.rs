@@ -131,10 +131,13 @@ impl<T: Lasts> Default for Lasting<T> {
 impl<T: Lasts> Drop for Lasting<T> {
     fn drop(&mut self) {
         let all = std::mem::take(&mut self.0);
+        if all.capacity() == 0 {
+            return;
+        }
         // A thread that ends has nowhere to keep it.
         let _ended = T::SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            if all.capacity() > 0 && spare.len() < KEPT && all.capacity() * size_of::<T>() <= MOST_KEPT {
+            if spare.len() < KEPT && all.capacity() * size_of::<T>() <= MOST_KEPT {
                 spare.push(all);
             }
         });
