@@ -173,8 +173,8 @@ impl Code {
     }
 }
 
-/// Whether a function computes with a denormal on this thread. For tests: a result shows nothing of the time that a host takes for that, which is a
-/// hundred times as long as for other numbers.
+/// Whether a function computes with a denormal on this thread. It is for tests of speed: a host takes eighty times as long for a product with a denormal,
+/// and the result does not show that.
 #[cfg(target_arch = "x86_64")]
 pub fn meets_denormals(run: impl FnOnce()) -> bool {
     use std::arch::asm;
@@ -200,7 +200,7 @@ mod tests {
     use crate::tests::hosts;
     use crate::{Builder, Two, Value};
 
-    /// A number in a register is a denormal as a float. A host takes a hundred times as long for a product with one.
+    /// The lanes that do not execute the piece hold small whole numbers, which are denormals as floats.
     #[test]
     fn lanes_that_do_not_execute_cost_nothing() {
         let word = |n: u32| 32 * n;
@@ -229,7 +229,6 @@ mod tests {
                 let code = builder.finish().expect("memory");
                 let lanes = |lane: u32| if active >> lane & 1 == 1 { 0x3fc0_0000 + lane } else { lane + 1 };
                 let mut rows = [std::array::from_fn::<u32, 32, _>(|lane| lanes(lane as u32)); 5];
-                // The row that is written comes from lanes that execute, so one with denormals shows that the flag is set at all.
                 let met = |rows: &mut [[u32; 32]; 5], active: u32| {
                     let rows = rows.as_mut_ptr().cast();
                     // SAFETY: the rows are those of the graph, which reads nothing else, and the host is one for the code.
@@ -238,6 +237,7 @@ mod tests {
                     })
                 };
                 assert!(!met(&mut rows, active), "{host:?}, graph {n}, lanes {active:x}");
+                // The same lanes do meet denormals when they execute the piece.
                 assert!(met(&mut rows, u32::MAX), "{host:?}, graph {n}");
             }
         }

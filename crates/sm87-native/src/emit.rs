@@ -3,7 +3,7 @@
 //! The function gets the rows in RDI, the constants in RSI, the sets of lanes in RDX, the words of the pool in RCX, the lanes that execute
 //! the piece in R8D, and the windows in R9. It executes the piece for as many lanes at a time as a vector of the host has. It returns in EAX how
 //! many instructions lanes did not execute, because a guard was false for them.
-//! Lanes that do not execute it compute with zeros, because they may hold a denormal, with which a host takes a hundred times as long for a product.
+//! Lanes that do not execute it compute with zeros, because they may hold a denormal, with which a host takes eighty times as long for a product.
 
 use crate::code::Pool;
 use crate::graph::{Graph, Node, One, Place, Two, Value};

@@ -270,8 +270,8 @@ pub fn in_values<V: Simd>(mask: u32) -> bool {
     (mask & first).wrapping_mul(V::ALL) == mask
 }
 
-/// A value of which the lanes in `on` count, or all of them if it is `whole`. The others are zero. Their registers hold anything: a whole number is a
-/// denormal as a float, and with a denormal a host takes a hundred times as long for a product.
+/// A value of which the lanes in `on` count, or all of them if it is `whole`. The others are zero. Their registers may hold anything. A small whole number
+/// is a denormal as a float, and a host takes eighty times as long for a product with a denormal.
 ///
 /// # Safety
 /// `p` is readable for `LANES` words.
